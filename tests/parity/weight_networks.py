@@ -124,3 +124,15 @@ def transposed_layer(x, layer, last):
 @network(SERIES, lambda: [nn.RNN(6, 7, batch_first=True), Linear(7, 5)])
 def rnn_tanh(x, rnn, last):
     return last(rnn(x)[0].mean(1))
+
+
+def zero_biases():
+    first, last = Conv2d(3, 6, 3), head(6)
+    nn.init.zeros_(first.bias)
+    nn.init.zeros_(last[2].bias)
+    return [first, last]
+
+
+@network(IMAGE, zero_biases)
+def biases_of_zero(x, first, last):
+    return last(first(x).relu())

@@ -161,7 +161,7 @@ int uw_onnx_set_roles(struct uw_onnx_graph *g, struct uw_pool *pool,
             t->folded_from = note[i].folded_from;
             rc = find_origin(g, pool, &values, t, &o);
             t->role = rc == UW_OK && !o.parameters ? UW_ONNX_ROLE_FIXED : t->role;
-            t->folded_from = rc == UW_OK && o.parameters && o.computed ? t->folded_from : NULL;
+            t->computed = rc == UW_OK && o.parameters && o.computed;
         }
     }
     return rc;

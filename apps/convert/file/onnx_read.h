@@ -61,8 +61,9 @@ struct uw_onnx_tensor {
     bool is_float;
     enum uw_onnx_role role;
     const char *folded_from;        /* names that PyTorch's exporter computed it from in advance,
-                                       "['w', 'val_1']", parameters among them; NULL: it did not,
-                                       or only moved them, or the file does not tell */
+                                       "['w', 'val_1']"; NULL: it did not, or does not tell */
+    bool computed;                  /* of these some are parameters, and it is not only a moved
+                                       one */
     bool apart;                     /* those who read it are modules of a list that begin alike */
     bool one;                       /* those who read it are the steps of a loop */
     uint32_t rank;
@@ -130,7 +131,8 @@ struct uw_onnx_graph {
     const char **parameter;         /* names of all parameters of the program, also of those that
                                        the file does not have; NULL: the file does not tell */
     uint32_t parameters_n;
-    const struct uw_names *parameters;  /* the same; `at` 1: constants have it, or its elements */
+    const struct uw_names *parameters;  /* the same; `at` 1: the file has it, or its elements, 2: it
+                                           is there again as a bias of zeros */
 };
 
 /* A function of the model: nodes that a call stands for. */

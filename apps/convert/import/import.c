@@ -270,8 +270,7 @@ static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node 
     }
 }
 
-/* Whether names differ, and only in their numbers, as those of modules of one list. */
-static bool are_copies(const char *a, const char *b)
+bool uw_import_are_copies(const char *a, const char *b)
 {
     bool differ = strcmp(a, b) != 0;
     while (*a != '\0' || *b != '\0') {
@@ -324,9 +323,9 @@ static void add_reader(struct uw_import *im, struct uw_value *v, const struct uw
     }
     const char *first = v->reader->module;
     bool renamed = strcmp(n->op, "Identity") == 0 && n->outputs_n == 1 &&
-                   are_copies(n->output[0], v->name) && !is_called_again(im, n);
+                   uw_import_are_copies(n->output[0], v->name) && !is_called_again(im, n);
     v->t.apart = v->t.apart || renamed ||
-                 (n->module != NULL && first != NULL && are_copies(n->module, first));
+                 (n->module != NULL && first != NULL && uw_import_are_copies(n->module, first));
 }
 
 int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)

@@ -71,7 +71,7 @@ struct uw_import_param {
     float *data;
     const char *source;             /* its name in the file, if it has the same shape; or NULL */
     enum uw_onnx_role role;
-    const char *folded_from;        /* as struct uw_onnx_tensor */
+    const char *folded_from;        /* as struct uw_onnx_tensor, if it is computed; or NULL */
 };
 
 struct uw_import_layer {
@@ -277,6 +277,9 @@ bool uw_import_in_order(const struct uw_onnx_tensor *t);
 int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
                     const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
                     const uint64_t *dim);
+
+/* Whether names differ, and only in their numbers, as those of modules of one list. */
+bool uw_import_are_copies(const char *a, const char *b);
 
 /* Name of the module that a tensor called "fc.weight" belongs to; NULL: none. */
 const char *uw_import_module(struct uw_pool *pool, const char *tensor);

@@ -129,17 +129,33 @@ static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 static bool lost_its_bias(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_onnx_tensor *w)
 {
+    if (im->graph.parameters != NULL) {
+        return uw_import_lost_bias(im, w);
+    }
     bool notes = n->module != NULL && n->name[0] != '/';
     return uw_import_in(im, n, 2) == NULL && uw_import_module(im->pool, w->name) != NULL &&
            (!notes || (n->rule != NULL && strstr(n->rule, "RemoveOptionalBias") != NULL));
 }
 
-static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onnx_tensor *w)
+bool uw_import_lost_bias(struct uw_import *im, const struct uw_onnx_tensor *weight)
+{
+    const char *module = uw_import_module(im->pool, weight->name);
+    const char *bias = module != NULL ? uw_pool_format(im->pool, "%s.bias", module) : NULL;
+    struct uw_name *slot = bias != NULL && im->graph.parameters != NULL
+                               ? uw_names_slot(im->graph.parameters, bias) : NULL;
+    if (slot == NULL || slot->name == NULL || slot->at == 1) {
+        return false;
+    }
+    slot->at = 2;
+    return true;
+}
+
+struct uw_onnx_tensor uw_import_zero_bias(struct uw_import *im, uint64_t outputs)
 {
     static const float zero = 0.0f;
     uw_import_note(im, "biases that are all zero, which the exporter left out, are there again and "
                        "train");
-    return (struct uw_onnx_tensor){.name = "", .is_float = true, .rank = 1, .dim = {w->dim[0]},
+    return (struct uw_onnx_tensor){.name = "", .is_float = true, .rank = 1, .dim = {outputs},
                                    .data = (const uint8_t *)&zero, .stored_n = 1};
 }
 
@@ -162,7 +178,7 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_onnx_tensor *bias = c != NULL ? &c->t : NULL;
     struct uw_onnx_tensor zeros;
     if (c == NULL && lost_its_bias(im, n, &b->t)) {
-        zeros = zero_bias(im, &w);
+        zeros = uw_import_zero_bias(im, w.dim[0]);
         bias = &zeros;
     }
     return dense(im, n, x, &w, bias, uw_onnx_float(n, "alpha", 1.0f),

@@ -147,7 +147,7 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
     p->suffix = suffix;
     p->rank = rank;
     p->role = t != NULL ? t->role : UW_ONNX_ROLE_UNKNOWN;
-    p->folded_from = t != NULL ? t->folded_from : NULL;
+    p->folded_from = t != NULL && t->computed ? t->folded_from : NULL;
     if (t != NULL && uw_onnx_tensor_size(t) != n) {
         return uw_import_refuse(im, l->node, UW_ERR_SHAPE,
                                 "its %s '%.40s' has %llu elements, its input needs %llu", suffix,

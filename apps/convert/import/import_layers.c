@@ -209,12 +209,17 @@ static int spatial_result(struct uw_import *im, const struct uw_onnx_node *n,
 /* The weight, then the bias, of a convolution; dims: of the weight. */
 static int conv_params(struct uw_import *im, const struct uw_onnx_node *n,
                        struct uw_import_layer *l, const uint64_t *dims, uint32_t rank,
-                       uint64_t channels)
+                       uint64_t channels, bool has_bias)
 {
     const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
     const struct uw_onnx_tensor *bias = uw_import_bias(im, n) != NULL ? uw_import_const(im, n, 2)
                                                                       : NULL;
+    struct uw_onnx_tensor zeros;
     int rc = im->err->code;
+    if (rc == UW_OK && bias == NULL && has_bias) {
+        zeros = uw_import_zero_bias(im, channels);
+        bias = &zeros;
+    }
     rc = rc < 0 ? rc : uw_import_param(im, l, 0, "weight", weight, 0.0f, rank, dims);
     return rc < 0 || bias == NULL
                ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, &channels);
@@ -351,7 +356,8 @@ static int own_conv(struct uw_import *im, const struct uw_onnx_node *n, const st
                     const struct uw_view *v, uint64_t channels, const uint64_t out[2])
 {
     uint32_t groups = (uint32_t)uw_onnx_int(n, "group", 1);
-    bool no_bias = uw_import_bias(im, n) == NULL;
+    bool no_bias = uw_import_bias(im, n) == NULL &&
+                   !uw_import_lost_bias(im, &uw_import_in(im, n, 1)->t);
     struct uw_import_layer *l =
         uw_import_emit(im, n, w->axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D, v->layer);
     if (l == NULL) {
@@ -369,7 +375,7 @@ static int own_conv(struct uw_import *im, const struct uw_onnx_node *n, const st
             .pad = w->pad[0], .no_bias = no_bias, .dilation = w->dilation[0], .groups = groups};
     }
     const uint64_t dims[4] = {channels, v->dim[0] / groups, w->kernel[0], w->kernel[1]};
-    int rc = conv_params(im, n, l, dims, w->axes + 2, channels);
+    int rc = conv_params(im, n, l, dims, w->axes + 2, channels, !no_bias);
     return rc < 0 ? rc : spatial_result(im, n, l, w->axes, channels, out);
 }
 
@@ -468,14 +474,15 @@ int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code;
     }
     uint64_t channels = weight->dim[1] * (uint64_t)groups;
+    bool no_bias = uw_import_bias(im, n) == NULL && !uw_import_lost_bias(im, weight);
     l->def.conv_transpose2d = (struct uw_conv_transpose2d_def){
         .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
         .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0], .pad_w = w.pad[1],
-        .no_bias = uw_import_bias(im, n) == NULL, .dilation_h = w.dilation[0],
+        .no_bias = no_bias, .dilation_h = w.dilation[0],
         .dilation_w = w.dilation[1], .groups = (uint32_t)groups, .out_pad_h = extra[0],
         .out_pad_w = extra[1]};
     const uint64_t dims[4] = {v.dim[0], weight->dim[1], w.kernel[0], w.kernel[1]};
-    rc = conv_params(im, n, l, dims, 4, channels);
+    rc = conv_params(im, n, l, dims, 4, channels, !no_bias);
     if (rc == UW_OK && axes == 1) {
         const uint64_t flat[3] = {im->batch, channels, out[1]};
         uw_import_dims(l, 3, channels, 1, out[1]);

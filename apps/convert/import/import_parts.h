@@ -26,6 +26,11 @@ bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t
  * exporter has them for a layer without one. */
 struct uw_value *uw_import_bias(struct uw_import *im, const struct uw_onnx_node *n);
 
+/* import_dense.c: whether the program has a bias beside that weight, and the file has not, since it
+ * is all zeros; such a bias. */
+bool uw_import_lost_bias(struct uw_import *im, const struct uw_onnx_tensor *weight);
+struct uw_onnx_tensor uw_import_zero_bias(struct uw_import *im, uint64_t outputs);
+
 /* A constant as a value that all samples share. An axis that repeats it as often as the minibatch
  * has samples is the minibatch.
  *   v  written

@@ -77,25 +77,32 @@ static int tell_computed(struct uw_import *im)
                                          "parameters in the file", all.text));
 }
 
-/* Whether a layer of the parameter's module has it after all, as a bias of zeros. */
-static bool is_there_again(const struct uw_import *im, const char *name)
+/* Whether the name is a parameter of another module. */
+static bool is_of_another(const struct uw_import *im, const char *name, const char *module)
 {
-    const char *dot = strrchr(name, '.');
-    size_t n = dot != NULL ? (size_t)(dot - name) : 0;
-    for (uint32_t i = 0; i < im->layers_n && dot != NULL; i++) {
-        const struct uw_import_layer *l = im->layer[i];
-        for (uint32_t p = 0; p < UW_PARAMS_MAX && l->needed && l->own_name != NULL; p++) {
-            if (strncmp(l->own_name, name, n) == 0 && l->own_name[n] == '\0' &&
-                l->param[p].suffix != NULL && strcmp(l->param[p].suffix, dot + 1) == 0) {
-                return true;
-            }
+    size_t n = strlen(module);
+    return uw_onnx_is_parameter(&im->graph, name) &&
+           (strncmp(name, module, n) != 0 || name[n] != '.');
+}
+
+/* Whether the constant of that name is a parameter of another module, or a moved one. */
+static bool is_moved_of_another(const struct uw_import *im, const char *name, const char *module)
+{
+    const struct uw_value *v = uw_names_slot(&im->values, name)->value;
+    const char *from;
+    if (v == NULL || v->kind != UW_VALUE_CONST || v->t.computed) {
+        return false;
+    }
+    for (uint32_t i = 0; uw_onnx_folded_name(im->pool, &v->t, i, &from) == UW_OK; i++) {
+        if (is_of_another(im, from, module)) {
+            return true;
         }
     }
-    return false;
+    return is_of_another(im, name, module);
 }
 
 /* Whether a node of the parameter's module reads a parameter of another one, which is the same:
- * a tied weight. */
+ * a tied weight, or one that is equal so far. */
 static bool is_tied(const struct uw_import *im, const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -107,11 +114,22 @@ static bool is_tied(const struct uw_import *im, const char *name)
         size_t all = node->module != NULL ? strlen(node->module) : 0;
         bool inside = all >= n && strcmp(node->module + all - n, scope) == 0;
         for (uint32_t k = 0; k < node->inputs_n && inside; k++) {
-            const char *read = node->input[k];
-            if (uw_onnx_is_parameter(&im->graph, read) &&
-                (strncmp(read, module, strlen(module)) != 0 || read[strlen(module)] != '.')) {
+            if (is_moved_of_another(im, node->input[k], module)) {
                 return true;
             }
+        }
+    }
+    return false;
+}
+
+/* Whether the file has the same parameter of another module of a list. Such modules begin alike. */
+static bool has_copy(const struct uw_import *im, const char *name)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    for (uint32_t i = 0; i < g->parameters_n; i++) {
+        if (uw_import_are_copies(g->parameter[i], name) &&
+            uw_names_slot(g->parameters, g->parameter[i])->at != 0) {
+            return true;
         }
     }
     return false;
@@ -127,8 +145,8 @@ static int tell_lost(struct uw_import *im)
         if (quoted == NULL) {
             return uw_import_nomem(im);
         }
-        if (uw_names_slot(g->parameters, name)->at == 0 && !is_there_again(im, name) &&
-            !is_tied(im, name)) {
+        if (uw_names_slot(g->parameters, name)->at == 0 && !is_tied(im, name) &&
+            !has_copy(im, name)) {
             add_part(&lost, ", ", quoted);
         }
     }
