@@ -47,7 +47,6 @@ STEPS, LR = 8, 0.05
 SAMPLES = STEPS * BATCH
 KNOWN = {       # name: why it does not work with the older exporter
     "cosine_head": "the file has the weight's length as a constant",
-    "decoder_of_the_encoder": "the file has the weight and the transposed one",
     "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",
 }
 REFUSED = {     # name: the sentence with which it must be refused
@@ -67,7 +66,7 @@ CONSTANT = {    # what the older exporter's files do not tell from parameters: -
 
 COMPUTED = {    # what the newer exporter computes in advance, and trains as a plain weight
     "standardized_convolution", "normalized_convolution", "factored_convolution",
-    "decoder_of_the_encoder", "cosine_head",
+    "cosine_head", "decoder_of_the_encoder",
 }
 
 

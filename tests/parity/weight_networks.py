@@ -126,6 +126,17 @@ def rnn_tanh(x, rnn, last):
     return last(rnn(x)[0].mean(1))
 
 
+@network((8,), lambda: [Linear(8, 16)])
+def decoder_of_rows(x, encoder):
+    return nn.functional.linear(torch.tanh(encoder(x)), encoder.weight.t())[:, :5]
+
+
+@network((10, 1), lambda: [nn.Embedding(5, 8), Linear(8, 8)])
+def tied_head(x, table, layer):
+    y = table((x[:, :, 0] > 0).long()) + table((x[:, :, 0] > 1).long() + 2)
+    return nn.functional.linear(layer(y).tanh(), table.weight).mean(1)
+
+
 def zero_biases():
     first, last = Conv2d(3, 6, 3), head(6)
     nn.init.zeros_(first.bias)

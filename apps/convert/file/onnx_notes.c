@@ -65,7 +65,7 @@ static bool is_computation(const char *name)
         "expand", "slice",  "cat",     "clone",     "select", "getitem", "split",     "chunk",
         "alias",  "detach", "stack",   "to",        "flatten", "flip",   "unbind",    "contiguous",
         "repeat", "index",  "zeros",   "ones",      "full",   "arange",  "_to_copy",
-        "split_with_sizes"};
+        "split_with_sizes", "embedding"};
     size_t n = strlen(name);
     size_t digits = n;
     while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {

@@ -1,7 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gather: rows of a constant matrix by the sample, or elements of an axis by constant indices. */
+#include "import_const.h"
 #include "import_parts.h"
+
+/* Rows of a matrix that others train, too: 1 where an index is, else 0, times the matrix. */
+static int shared_rows(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *w)
+{
+    struct uw_value *x = uw_import_data(im, n, 1), *y = uw_import_out(im, n, 0), at, row = {0};
+    struct uw_value number = {.name = "", .kind = UW_VALUE_CONST,
+                              .t = {.name = "", .is_float = true, .rank = 1,
+                                    .dim = {w->t.dim[0]}}};
+    float *data = x != NULL && y != NULL
+                      ? uw_const_fresh(im, n, &number.t, w->t.dim[0]) : NULL;
+    const struct uw_value *matrix = data != NULL ? uw_import_make_value(im, w) : NULL;
+    if (matrix == NULL) {
+        return im->err->code;
+    }
+    for (uint64_t i = 0; i < w->t.dim[0]; i++) {
+        data[i] = (float)i;
+    }
+    at = *x;
+    if (!uw_view_insert(&at.view, at.view.axes_n)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
+    }
+    uw_import_note(im, "an embedding whose weight others train, too, as a tied head does, is a "
+                       "product, which takes more time and memory: one weight is trained");
+    int rc = uw_import_arithmetic(im, n, UW_ARITHMETIC_SUB, &at, &number, &row);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_ABS, 0.0f, 0.0f, &row, &row);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_SCALE, -1.0f, 1.0f, &row, &row);
+    rc = rc < 0 ? rc : uw_import_apply(im, n, UW_LAYER_RELU, &row, &row);
+    return rc < 0 ? rc : uw_import_product(im, n, &row, matrix, false, false, 1.0f, y);
+}
 
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *w)
@@ -65,9 +95,13 @@ static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct
 
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_value *w = uw_import_in(im, n, 0), *at = uw_import_in(im, n, 1);
+    struct uw_value *w = uw_import_in(im, n, 0);
+    const struct uw_value *at = uw_import_in(im, n, 1);
     bool picks = at != NULL && at->kind == UW_VALUE_CONST;
     if (w != NULL && w->kind == UW_VALUE_CONST && !picks) {
+        if (w->t.rank == 2 && uw_onnx_int(n, "axis", 0) == 0 && uw_import_is_shared(im, w)) {
+            return shared_rows(im, n, w);
+        }
         return embedding(im, n, &w->t);
     }
     struct uw_value *x = uw_import_data(im, n, 0);

@@ -55,6 +55,44 @@ static bool is_turned(const struct uw_onnx_tensor *a, const struct uw_onnx_tenso
     return true;
 }
 
+/* Whether an exporter wrote parameter p a second time, transposed, as the tied weight of a head.
+ * Numbers that are equal everywhere tell nothing. */
+static bool is_tied(const struct uw_onnx_tensor *p, const struct uw_onnx_tensor *copy)
+{
+    bool written = copy->role == UW_ONNX_ROLE_UNKNOWN && strchr(copy->name, '.') == NULL &&
+                   p->role != UW_ONNX_ROLE_FIXED && strchr(p->name, '.') != NULL;
+    bool both = p->folded_from != NULL && copy->folded_from != NULL && !p->computed &&
+                !copy->computed && strcmp(p->folded_from, copy->folded_from) == 0 &&
+                p->role == UW_ONNX_ROLE_UNKNOWN;
+    if (p == copy || !(written || both) || !is_turned(p, copy)) {
+        return false;
+    }
+    uint64_t size = uw_onnx_tensor_size(p);
+    for (uint64_t i = 1; i < size; i++) {
+        if (uw_import_number(p, i) != uw_import_number(p, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tie_weights(struct uw_import *im)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    for (uint32_t i = 0; i < g->initializers_n; i++) {
+        struct uw_onnx_tensor *p = &g->initializer[i];
+        for (uint32_t k = 0; k < g->initializers_n && uw_import_in_order(p); k++) {
+            struct uw_onnx_tensor *copy = &g->initializer[k];
+            if (is_tied(p, copy)) {
+                p->one = copy->one = true;
+                copy->data = p->data;
+                copy->stride[0] = p->stride[1];
+                copy->stride[1] = p->stride[0];
+            }
+        }
+    }
+}
+
 void uw_read_roles(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
@@ -72,6 +110,7 @@ void uw_read_roles(struct uw_import *im)
             }
         }
     }
+    tie_weights(im);
 }
 
 /* A text that names are added to while they fit. */
