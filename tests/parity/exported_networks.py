@@ -66,7 +66,7 @@ CONSTANT = {    # what the older exporter's files do not tell from parameters: -
 
 COMPUTED = {    # what the newer exporter computes in advance, and trains as a plain weight
     "standardized_convolution", "normalized_convolution", "factored_convolution",
-    "cosine_head", "decoder_of_the_encoder",
+    "cosine_head",
 }
 
 

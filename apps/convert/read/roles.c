@@ -55,16 +55,32 @@ static bool is_turned(const struct uw_onnx_tensor *a, const struct uw_onnx_tenso
     return true;
 }
 
+/* The first parameter whose elements an exporter moved to make the constant; NULL: none. */
+static const char *moved_from(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    const char *name;
+    for (uint32_t i = 0; !t->computed && t->role == UW_ONNX_ROLE_UNKNOWN &&
+                         uw_onnx_folded_name(im->pool, t, i, &name) == UW_OK; i++) {
+        if (uw_onnx_is_parameter(&im->graph, name)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 /* Whether an exporter wrote parameter p a second time, transposed, as the tied weight of a head.
  * Numbers that are equal everywhere tell nothing. */
-static bool is_tied(const struct uw_onnx_tensor *p, const struct uw_onnx_tensor *copy)
+static bool is_tied(const struct uw_import *im, const struct uw_onnx_tensor *p,
+                    const struct uw_onnx_tensor *copy)
 {
     bool written = copy->role == UW_ONNX_ROLE_UNKNOWN && strchr(copy->name, '.') == NULL &&
                    p->role != UW_ONNX_ROLE_FIXED && strchr(p->name, '.') != NULL;
-    bool both = p->folded_from != NULL && copy->folded_from != NULL && !p->computed &&
-                !copy->computed && strcmp(p->folded_from, copy->folded_from) == 0 &&
-                p->role == UW_ONNX_ROLE_UNKNOWN;
-    if (p == copy || !(written || both) || !is_turned(p, copy)) {
+    if (p == copy || !is_turned(p, copy)) {
+        return false;
+    }
+    const char *from = written ? NULL : moved_from(im, p);
+    const char *copied = from != NULL ? moved_from(im, copy) : NULL;
+    if (!written && (copied == NULL || strcmp(from, copied) != 0)) {
         return false;
     }
     uint64_t size = uw_onnx_tensor_size(p);
@@ -83,7 +99,7 @@ static void tie_weights(struct uw_import *im)
         struct uw_onnx_tensor *p = &g->initializer[i];
         for (uint32_t k = 0; k < g->initializers_n && uw_import_in_order(p); k++) {
             struct uw_onnx_tensor *copy = &g->initializer[k];
-            if (is_tied(p, copy)) {
+            if (is_tied(im, p, copy)) {
                 p->one = copy->one = true;
                 copy->data = p->data;
                 copy->stride[0] = p->stride[1];
