@@ -174,11 +174,6 @@ static void learn_usual(struct uw_gossip *g, bool refused)
     float ratio = g->pull_usual > 0.0f ? sqrtf(g->pull_squares / g->pull_usual) : 0.0f;
     bool again = refused && g->far;
     float nearer = ratio < g->far_ratio ? ratio : g->far_ratio;
-    if (!refused && g->pull_n != 0) {
-        float steps = (float)g->apart_steps;
-        g->usual_steps += (g->learned ? 0.25f : 1.0f) * (steps - g->usual_steps);
-        g->apart_steps = 0;
-    }
     g->learned = g->learned || g->pull_n != 0;
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         struct uw_usual *u = &g->usual[i];
@@ -219,18 +214,16 @@ static float share_of(struct uw_gossip *g, const struct uw_gossip_slot *s)
     u->squares += (float)squares;
     u->n += s->count_n;
     if (u->rms == 0.0f) {
-        return g->apart_steps != 0 ? 0.0f : 1.0f;
+        return g->round_steps != 0 ? 0.0f : 1.0f;
     }
-    float longer = (float)g->apart_steps / (g->usual_steps > 1.0f ? g->usual_steps : 1.0f);
-    float usual = g->learned && longer > 1.0f ? longer * u->rms : u->rms;
     g->pull_squares += (float)squares;
-    g->pull_usual += usual * usual * (float)s->count_n;
+    g->pull_usual += u->rms * u->rms * (float)s->count_n;
     g->pull_n += s->count_n;
     float far = g->learned ? FAR : MOVES_MOST;
     if (g->pull_n >= p->size_n / FAR_AFTER && g->pull_squares > far * far * g->pull_usual) {
         return -1.0f;
     }
-    return distance > MOVES_MOST * usual ? MOVES_MOST * usual / distance : 1.0f;
+    return distance > MOVES_MOST * u->rms ? MOVES_MOST * u->rms / distance : 1.0f;
 }
 
 static void reject(struct uw_gossip *g, const struct uw_gossip_slot *s)
@@ -483,7 +476,6 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     if (p->lr > 0.0f) {
         g->steps++;
         g->round_steps++;
-        g->apart_steps++;
         g->lr_sum += p->lr;
     }
     int flags = 0;

@@ -29,7 +29,7 @@
  * finite. The training thread bounds what a peer that has the key can do. For every segment it
  * knows how far peers' models usually are, as rms: at first twice its own movement, later 1.1 times
  * as much after a pull that is further away and 0.85 times after a nearer one, so that a good third
- * of the pulls are nearer. If a pull was mixed longer ago than usual, more is usual. A pull that is
+ * of the pulls are nearer. A pull that is
  * 4 times as far, the first one 5 times, is refused, from an eighth of the model on. A chunk that
  * is more than 5 times as far moves its elements 5 times as far. Two refused pulls in a row may
  * mean that this node is the one apart: then the nearer one becomes usual. Until it is known what
@@ -164,8 +164,6 @@ struct uw_gossip {
     struct uw_usual *usual;         /* [segments_n] */
     float pull_squares, pull_usual; /* sums over this round's pull; of what is usual */
     float far_ratio;                /* of the pull before, if it was refused */
-    float usual_steps;              /* local steps from pull to pull */
-    uint32_t apart_steps;           /* since a pull was mixed */
     uint32_t pull_n;
     float lr_sum;                   /* of the steps since the last publish */
     float mixed_models;             /* mixed in since the rule was applied */

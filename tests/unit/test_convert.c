@@ -71,10 +71,16 @@ static void test_opset_and_inputs_are_checked(void **state)
     inside(&g, 1, &n);
     expect(&g, 6, UW_ERR_UNSUPPORTED, "opset 6: opsets 7 to 28 are read: export the model again");
     expect(&g, 29, UW_ERR_UNSUPPORTED, "opset 29: opsets 7 to 28 are read");
-    value(&g, 11, "mask", 4, image);
     struct uw_convert_model both;
     struct uw_error err;
-    assert_int_equal(read_as(&both, &g, 13, &err), UW_OK);
+    value(&g, 11, "mask", 4, image);
+    assert_int_equal(read_as(&both, &g, 13, &err), UW_OK);      /* nothing reads it */
+    assert_int_equal(both.def.in_channels, image[1]);
+    uw_convert_deinit(&both);
+    struct message k = begin(), m = node("Add", "a", "x mask", "y");
+    inside(&k, 1, &m);
+    value(&k, 11, "mask", 4, image);
+    assert_int_equal(read_as(&both, &k, 13, &err), UW_OK);
     assert_int_equal(both.def.in_channels, 2 * image[1] * image[2] * image[3]);
     assert_non_null(strstr(both.notes[0], "2 inputs: a row of the data has the values of 'x'"));
     uw_convert_deinit(&both);

@@ -278,9 +278,6 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
                     const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
                     const uint64_t *dim);
 
-/* Whether names differ, and only in their numbers, as those of modules of one list. */
-bool uw_import_are_copies(const char *a, const char *b);
-
 /* Name of the module that a tensor called "fc.weight" belongs to; NULL: none. */
 const char *uw_import_module(struct uw_pool *pool, const char *tensor);
 

@@ -9,6 +9,9 @@
 
 #include "import.h"
 
+/* Whether names differ, and only in their numbers, as those of modules of one list. */
+bool uw_import_are_copies(const char *a, const char *b);
+
 /* import_param.c */
 
 /* Whether a constant operand of an element-wise operator is a parameter that the framework trains.

@@ -4,6 +4,8 @@
  * computes with them in advance, or leaves them out where they change nothing. */
 #include "read.h"
 
+#include "import/import_parts.h"
+
 #include <stdio.h>
 #include <string.h>
 
