@@ -163,8 +163,10 @@ static float movement(const struct uw_gossip *g, uint32_t i)
 /* What is usual at first: this node's way until the end of the first pull. */
 static void begin_usual(struct uw_gossip *g)
 {
-    for (uint32_t i = 0; !g->learned && i < g->config.params->segments_n; i++) {
-        g->usual[i].rms += USUAL_FIRST * movement(g, i);
+    for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
+        if (!g->learned || g->usual[i].rms == 0.0f) {
+            g->usual[i].rms += USUAL_FIRST * movement(g, i);
+        }
     }
 }
 
