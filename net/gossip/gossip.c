@@ -204,7 +204,7 @@ static float share_of(struct uw_gossip *g, const struct uw_gossip_slot *s)
     const float *own = s->adopt || g->jumped || start == NULL ? p->x : start;
     double squares = uw_squares_apart(s->x, own + s->offset_n, s->count_n);
     float distance = sqrtf((float)(squares / s->count_n));
-    if (s->adopt || s->from_id != 0 || p->segments_n == 0) {
+    if (s->adopt || s->from_id != 0 || !g->config.guard || p->segments_n == 0) {
         /* Initial weights of zero give no limit, but the distance must be finite. */
         float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
         return isinf(distance) || (limit > 0.0f && distance > limit) ? -1.0f : 1.0f;

@@ -263,7 +263,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .image = c->image,
-        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
+        .newcomer = c->newcomer, .guard = c->guard, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
                                                : c->period_steps,
         .chunk_n = chunk_n, .slots_n = (uint32_t)slots,

@@ -51,6 +51,7 @@ static inline void set_up(struct bench *b, const struct uw_mix_rule *rule, uint3
     atomic_flag_clear(&b->snapshot.busy);
     const struct uw_gossip_config c = {
         .params = &b->params, .snapshot = &b->snapshot, .velocity = b->m, .newcomer = newcomer,
+        .guard = true,
         .rule = rule, .period_steps = period, .chunk_n = CHUNK, .slots_n = 8};
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);
