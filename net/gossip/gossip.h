@@ -26,18 +26,18 @@
  * whose version was mixed before, so that a slow peer delays no one.
  *
  * Guards. The network thread refuses chunks that are damaged, of another run or model, or not
- * finite. With config.guard the training thread bounds what a peer that has the key can do. Of each
- * segment it knows how far peers' models usually are, as rms: at first twice its own movement, later
- * 1.1 times as much after a pull that is further away and 0.85 times after a nearer one, so that a
- * good third of the pulls are nearer. A pull that is 4 times as far, the first one 5 times, is
- * refused, from an eighth of the model on. A chunk that is more than 5 times as far moves its
- * elements 5 times as far. Two refused pulls in a row may mean that this node is the one apart: then
- * the nearer one becomes usual. Until it is known what is usual, in the first round, a node that
- * trains mixes nothing.
+ * finite. With config.guard the training thread bounds what a peer that has the key can do. Of
+ * each segment it knows how far peers' models usually are, as rms: at first twice its own
+ * movement, later 1.1 times as much after a pull that is further away and 0.85 times after a
+ * nearer one, so that a good third of the pulls are nearer. A pull that is 4 times as far, the
+ * first one 5 times, is refused, from an eighth of the model on. A chunk that is more than 5
+ * times as far moves its elements 5 times as far. Two refused pulls in a row may mean that this
+ * node is the one apart: then the nearer one becomes usual. Until it is known what is usual, in
+ * the first round, a node that trains mixes nothing.
  *
- * Without it, and of several peers, chunks are outliers from 32 times the rms of all parameters on.
- * For a newcomer the limit is 1000 times the rms of its initial weights: it rejects a model that has
- * diverged, and no trained one.
+ * Without it, and of several peers, chunks are outliers from 32 times the rms of all parameters
+ * on. For a newcomer the limit is 1000 times the rms of its initial weights: it rejects a model
+ * that has diverged, and no trained one.
  *
  * Without a snapshot the progress since the round began is not known: chunks are mixed as
  * (1 - w) x + w s_peer, and rules that need the round's start cannot be used.
