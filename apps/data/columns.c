@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "columns.h"
 
+#include "table_options.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +55,7 @@ int uw_columns_match(const struct uw_data_columns *like, const struct uw_cell *n
                         (unsigned)like->features_n);
 }
 
-static bool copy_names(char ***to, char *const *from, uint32_t n)
+int uw_names_copy(char ***to, char *const *from, uint32_t n)
 {
     bool good = true;
     *to = from != NULL ? calloc((size_t)n + 1u, sizeof **to) : NULL;
@@ -61,7 +63,24 @@ static bool copy_names(char ***to, char *const *from, uint32_t n)
         (*to)[i] = strdup(from[i]);
         good = good && (*to)[i] != NULL;
     }
-    return good && (*to != NULL || from == NULL);
+    return good && (*to != NULL || from == NULL) ? UW_OK : UW_ERR_NOMEM;
+}
+
+int uw_names_read(const char *list, char ***names, uint32_t *n)
+{
+    bool good = true;
+    *n = 1;
+    for (const char *p = list; *p != '\0'; p++) {
+        *n += *p == '+' ? 1u : 0;
+    }
+    *names = calloc(*n, sizeof **names);
+    for (uint32_t k = 0; *names != NULL && k < *n; k++) {
+        const char *word;
+        size_t bytes = uw_list_next(&list, &word);
+        (*names)[k] = strndup(word, bytes);
+        good = good && (*names)[k] != NULL;
+    }
+    return good && *names != NULL ? UW_OK : UW_ERR_NOMEM;
 }
 
 static void *copy_of(const void *from, size_t bytes, bool *good)
@@ -80,9 +99,9 @@ int uw_data_columns_copy(struct uw_data_columns *to, const struct uw_data_column
     size_t values = from->targets_n * sizeof *from->mean;
     *to = (struct uw_data_columns){.features_n = from->features_n, .classes_n = from->classes_n,
                                    .targets_n = from->targets_n, .columns_n = from->columns_n};
-    bool good = copy_names(&to->features, from->features, from->features_n);
-    good = copy_names(&to->classes, from->classes, from->classes_n) && good;
-    good = copy_names(&to->targets, from->targets, from->targets_n) && good;
+    bool good = uw_names_copy(&to->features, from->features, from->features_n) == UW_OK;
+    good = uw_names_copy(&to->classes, from->classes, from->classes_n) == UW_OK && good;
+    good = uw_names_copy(&to->targets, from->targets, from->targets_n) == UW_OK && good;
     to->label = copy_of(from->label, from->label != NULL ? strlen(from->label) + 1u : 0, &good);
     to->mean = copy_of(from->mean, row, &good);
     to->inverse = copy_of(from->inverse, row, &good);

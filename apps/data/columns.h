@@ -12,6 +12,12 @@
 /* Free names [n] of the heap, some of which may be NULL, and their list, which may be NULL. */
 void uw_names_free(char **names, uint32_t n);
 
+/* Copy names. from NULL: there are none. Returns UW_OK or UW_ERR_NOMEM; free *to in any case. */
+int uw_names_copy(char ***to, char *const *from, uint32_t n);
+
+/* Read "A+B+C". Returns UW_OK or UW_ERR_NOMEM; free *names, [*n], in any case. */
+int uw_names_read(const char *list, char ***names, uint32_t *n);
+
 /* The column of that name which is no feature yet, as it is written or else whatever its case;
  * UINT32_MAX: there is none.
  *   names    [n] of the columns

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sets.h"
 
+#include "columns.h"
 #include "table_set.h"
 #include "value_classes.h"
 
@@ -415,32 +416,27 @@ static int name_classes(struct uw_table_set *p)
     struct uw_data_columns *c = &p->d->columns;
     const struct uw_data_columns *like = p->config->like;
     const char *list = p->files.o.classes;
-    uint32_t n = c->targets_n != 0 ? uw_value_classes(p->config, 0, c->targets_n) : 0, named = 0;
-    bool earlier = list == NULL && like != NULL && like->classes != NULL && like->classes_n == n;
-    for (const char *at = list, *word; at != NULL; named++) {
-        uw_list_next(&at, &word);
+    uint32_t n = c->targets_n != 0 ? uw_value_classes(p->config, 0, c->targets_n) : 0;
+    bool earlier = n != 0 && list == NULL && like != NULL && like->classes != NULL &&
+                   like->classes_n == n;
+    if (earlier) {
+        c->classes_n = n;
+        return uw_names_copy(&c->classes, like->classes, n) == UW_OK ? UW_OK : no_memory(p);
     }
-    if (list != NULL && c->targets_n != 0 && named != n) {
-        return n == 0 ? uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %.80s has values "
-                                     "beside each sample, and no classes", list, p->files.o.file)
-                      : uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %u names, the model "
-                                     "has %u classes for each place", list, (unsigned)named,
-                                     (unsigned)n);
-    }
-    if (n == 0 || (list == NULL && !earlier)) {
+    if (list == NULL || c->targets_n == 0) {
         return UW_OK;
     }
-    c->classes = calloc((size_t)n, sizeof *c->classes);
-    c->classes_n = c->classes != NULL ? n : 0;
-    for (uint32_t k = 0; k < c->classes_n; k++) {
-        const char *word = earlier ? like->classes[k] : NULL;
-        size_t bytes = earlier ? strlen(word) : uw_list_next(&list, &word);
-        c->classes[k] = strndup(word, bytes);
-        if (c->classes[k] == NULL) {
-            return no_memory(p);
-        }
+    if (uw_names_read(list, &c->classes, &c->classes_n) < 0) {
+        return no_memory(p);
     }
-    return c->classes != NULL ? UW_OK : no_memory(p);
+    if (n == 0) {
+        return uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %.80s has values beside each "
+                            "sample, and no classes", list, p->files.o.file);
+    }
+    return c->classes_n == n
+               ? UW_OK
+               : uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %u names, the model has %u "
+                              "classes for each place", list, (unsigned)c->classes_n, (unsigned)n);
 }
 
 static int describe_columns(struct uw_table_set *p)

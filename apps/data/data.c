@@ -323,6 +323,17 @@ static const struct {
     {"mqtt://", open_mqtt},     {"mqtts://", open_mqtts},
 };
 
+bool uw_data_is_live(const char *spec)
+{
+    bool live = false;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        live = live || (strncmp(spec, formats[i].prefix, strlen(formats[i].prefix)) == 0 &&
+                        (formats[i].open == open_stream || formats[i].open == open_mqtt ||
+                         formats[i].open == open_mqtts));
+    }
+    return live;
+}
+
 /* The format of a file by the end of its name; NULL: not known. */
 static const char *format_of(const char *file)
 {

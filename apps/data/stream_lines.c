@@ -142,14 +142,15 @@ static bool is_number(const cJSON *item)
     return cJSON_IsNumber(item) && isfinite((float)item->valuedouble);
 }
 
-/* Elements of "x", all of them numbers, and 1 more for a label; 0: the line has no such list. */
-static uint32_t count_json(const cJSON *line)
+/* Elements of "x", all of them numbers, or null where gaps are allowed, and 1 more for a label; 0:
+ * the line has no such list. */
+static uint32_t count_json(const cJSON *line, bool gaps)
 {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
     uint32_t n = 0;
     bool good = cJSON_IsArray(x);
     cJSON_ArrayForEach(item, x) {
-        good = good && is_number(item);
+        good = good && (is_number(item) || (gaps && cJSON_IsNull(item)));
         n++;
     }
     n += cJSON_GetObjectItemCaseSensitive(line, "label") != NULL && n != 0 ? 1u : 0u;
@@ -175,7 +176,7 @@ static int read_json(const char *text, const struct uw_stream_form *f, float *x,
 {
     cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
     const cJSON *item, *of = cJSON_GetObjectItemCaseSensitive(line, "label");
-    uint32_t n = count_json(line), i = 0;
+    uint32_t n = count_json(line, f->gap != NULL), i = 0;
     int rc = UW_OK;
     n -= n != 0 && of != NULL ? 1u : 0u;
     if (n != f->sample_n) {
@@ -184,8 +185,11 @@ static int read_json(const char *text, const struct uw_stream_form *f, float *x,
                              : n < f->sample_n ? "too few numbers" : "too many numbers");
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "x")) {
+        if (rc == UW_OK && f->gap != NULL) {
+            f->gap[i] = cJSON_IsNull(item);
+        }
         if (rc == UW_OK) {
-            x[i++] = (float)item->valuedouble;
+            x[i++] = cJSON_IsNull(item) ? 0.0f : (float)item->valuedouble;
         }
     }
     if (rc == UW_OK && f->behind != UW_STREAM_NOTHING) {
@@ -229,7 +233,7 @@ uint32_t uw_stream_count(const char *text)
     int rc = 1;
     if (is_json(text)) {
         cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
-        n = count_json(line);
+        n = count_json(line, false);
         cJSON_Delete(line);
         return n;
     }

@@ -22,6 +22,8 @@ struct uw_stream_form {
     char *const *classes;       /* [classes_n] what labels are called; NULL: they are numbers.
                                    Borrowed */
     uint32_t classes_n;
+    bool *gap;                  /* [sample_n] written, of JSON: null, and 0 is in its place; NULL:
+                                   it may have none */
 };
 
 /* Read a line of numbers or of JSON.

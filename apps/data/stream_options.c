@@ -97,27 +97,13 @@ static bool begins_with(const char *said, char *const *names, uint32_t n)
 /* The classes that are said, in place of those of earlier training. */
 static int take_classes(struct uw_data_columns *c, const char *said, struct uw_notes *notes)
 {
-    uint32_t n = 1;
     if (!begins_with(said, c->classes, c->classes_n)) {
         uw_note(notes, "WARNING: the model was trained on other classes, \"%.30s\" to \"%.30s\", "
                 "which classes= replaces here: leave it out", c->classes[0],
                 c->classes[c->classes_n - 1u]);
     }
-    for (const char *p = said; *p != '\0'; p++) {
-        n += *p == '+';
-    }
     uw_names_free(c->classes, c->classes_n);
-    c->classes_n = 0;
-    c->classes = calloc(n, sizeof *c->classes);
-    for (; c->classes != NULL && said != NULL; c->classes_n++) {
-        const char *word;
-        size_t bytes = uw_list_next(&said, &word);
-        c->classes[c->classes_n] = strndup(word, bytes);
-        if (c->classes[c->classes_n] == NULL) {
-            return UW_ERR_NOMEM;
-        }
-    }
-    return c->classes != NULL ? UW_OK : UW_ERR_NOMEM;
+    return uw_names_read(said, &c->classes, &c->classes_n);
 }
 
 /* Leave out what a set with labels does not have, or one with a value. */

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BREAKS_MAX = 100 };          /* of lines, in a row between quotes */
-
 int uw_table_rows_open(struct uw_table_rows *r, FILE *file, const char *name,
                        struct uw_error *err)
 {
@@ -191,7 +189,7 @@ static int join_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
 static int join_quotes(struct uw_table_rows *r, struct uw_lines *l, struct uw_error *err)
 {
     int more = r->arrives ? 0 : 1;
-    for (r->breaks_n = 0; more > 0 && r->breaks_n < BREAKS_MAX && uw_lines_open(*l);) {
+    for (r->breaks_n = 0; more > 0 && r->breaks_n < UW_LINE_BREAKS_MAX && uw_lines_open(*l);) {
         more = join_line(r, l, err);
         r->breaks_n += more > 0;
     }
@@ -264,42 +262,26 @@ static float scaled(const struct uw_table_rows *r, uint32_t k, float value)
                                                         : value;
 }
 
-/* Mark each null of "x" that gets a mean, and write 0 in its place. */
-static int find_gaps(struct uw_table_rows *r, struct uw_error *err)
-{
-    char *at = strstr(r->line, "\"x\"");
-    at = at != NULL ? strchr(at, '[') : NULL;
-    r->gap = r->gap != NULL ? r->gap : malloc((size_t)r->n + 1u);
-    if (r->gap == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
-    }
-    memset(r->gap, false, r->n);
-    for (uint32_t k = 0; k < r->n && at != NULL && *at != '\0' && *at != ']'; k++) {
-        at++;
-        at += strspn(at, " \t");
-        if (strncmp(at, "null", 4) == 0 && fills(r, k)) {
-            r->gap[k] = true;
-            memcpy(at, "0   ", 4);
-        }
-        at += strcspn(at, ",]");
-    }
-    return UW_OK;
-}
-
-/* {"x": [numbers]}, with or without a label. */
+/* {"x": [numbers]}, with or without a label; null is a gap. */
 static int read_json(struct uw_table_rows *r, float *x, struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
     uint32_t label;
-    const struct uw_stream_form form = {.sample_n = r->n};
-    if (find_gaps(r, err) < 0) {
-        return err->code;
+    r->gap = r->gap != NULL ? r->gap : malloc((size_t)r->n + 1u);
+    const struct uw_stream_form form = {.sample_n = r->n, .gap = r->gap};
+    if (r->gap == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
     }
     if (uw_stream_read_line(r->line, &form, x, &label, &why) < 0) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: %.120s; a line has {\"x\": [%u "
                             "numbers]}", r->name, (unsigned)r->line_n, why.text, (unsigned)r->n);
     }
     for (uint32_t k = 0; k < r->n; k++) {
+        if (r->gap[k] && !fills(r, k)) {
+            return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: number %u is null: only weights "
+                                "with means of columns fill gaps", r->name, (unsigned)r->line_n,
+                                (unsigned)k + 1u);
+        }
         x[k] = scaled(r, k, r->gap[k] ? r->columns->mean[k] : x[k]);
         r->gaps_n += r->gap[k];
     }

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NUMBER_BYTES = 64, LOOKED_AT_BYTES = 1 << 22, WIDTHS_N = 4096,
-       BREAKS_MAX = 100 };
+enum { NUMBER_BYTES = 64, LOOKED_AT_BYTES = 1 << 22, WIDTHS_N = 4096 };
 
 /* ---- the file ---- */
 
@@ -132,13 +131,13 @@ static size_t skip_blanks(const struct uw_lines *l, size_t at)
 }
 
 /* Where a cell in quotes that starts at byte `at` ends, its second quote; 0: it has none. A cell
- * between " may have breaks of lines, BREAKS_MAX at most. */
+ * between " may have breaks of lines, UW_LINE_BREAKS_MAX at most. */
 static size_t closing_quote(const struct uw_lines *l, size_t at)
 {
     char quote = l->text[at];
     uint32_t breaks_n = 0;
     for (size_t i = at + 1; i < l->bytes; i++) {
-        if (l->text[i] == '\n' && (quote != '"' || ++breaks_n > BREAKS_MAX)) {
+        if (l->text[i] == '\n' && (quote != '"' || ++breaks_n > UW_LINE_BREAKS_MAX)) {
             return 0;
         }
         if (l->text[i] == quote && i + 1 < l->bytes && l->text[i + 1] == quote) {

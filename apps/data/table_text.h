@@ -20,6 +20,8 @@
 
 #define UW_DELIMITER_BLANKS ' '     /* spaces and tabs, any number of them */
 
+#define UW_LINE_BREAKS_MAX 100u     /* in a cell between quotes */
+
 struct uw_lines {
     const char *text;
     size_t bytes, at;

@@ -20,7 +20,8 @@ uint32_t uw_value_classes(const struct uw_data_config *config, uint32_t k, uint3
 
 uint32_t uw_value_classes_find(const struct uw_data_config *config, const float *row, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++) {
+    bool some = uw_values_are_mask(config, n) || config->classes != NULL;
+    for (uint32_t k = 0; k < n && some; k++) {
         uint32_t classes = uw_value_classes(config, k, n);
         bool whole = row[k] == floorf(row[k]);
         if (classes != 0 && row[k] >= 0.0f && !(whole && row[k] < (float)classes)) {
@@ -52,14 +53,12 @@ int uw_value_classes_refuse(const struct uw_data_config *config, float value, ui
 int uw_value_classes_count(const struct uw_data_config *config, const float *rows, size_t rows_n,
                            uint32_t n, const char *what, struct uw_error *err)
 {
-    for (size_t i = 0; i < rows_n * n; i++) {
-        if (!(rows[i] < 0.0f)) {
-            return UW_OK;
-        }
+    bool counts = rows_n == 0 || !uw_values_are_mask(config, n);
+    for (size_t i = 0; i < rows_n * n && !counts; i++) {
+        counts = !(rows[i] < 0.0f);
     }
-    return rows_n == 0 || !uw_values_are_mask(config, n)
-               ? UW_OK
-               : uw_error_set(err, UW_ERR_CORRUPT, "%.120s: nothing in the %s set counts: its "
-                              "masks are below 0 everywhere", what,
-                              config->test ? "test" : "training");
+    return counts ? UW_OK
+                  : uw_error_set(err, UW_ERR_CORRUPT, "%.120s: nothing in the %s set counts: its "
+                                 "masks are below 0 everywhere", what,
+                                 config->test ? "test" : "training");
 }

@@ -6,12 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define USUAL_FIRST 2.0f            /* movements of a round */
-#define USUAL_UP 1.1f
-#define USUAL_DOWN 0.85f
-#define FAR 4.0f                    /* times what is usual: the pull is refused */
-#define FAR_AFTER 8u                /* from a share of the model on */
-#define MOVES_MOST 5.0f             /* times what is usual in a chunk */
 #define OUTLIER_ADOPT 1000.0f       /* limit of a newcomer; trained models are closer */
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* readers copy one chunk at a time */
@@ -26,12 +20,10 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
         g->config.constants.weight = WEIGHT_DEFAULT;
     }
     g->slot_bytes = uw_gossip_slot_bytes(config->chunk_n);
-    const size_t bytes[2] = {uw_size_mul(config->slots_n, g->slot_bytes),
-                             uw_size_mul(config->params->segments_n, sizeof *g->usual)};
-    void *part[2];
-    int rc = uw_arena_take_each(arena, 2, bytes, part);
-    g->ring = part[0];
-    g->usual = part[1];
+    void *ring;
+    const size_t bytes = uw_size_mul(config->slots_n, g->slot_bytes);
+    int rc = uw_arena_take_each(arena, 1, &bytes, &ring);
+    g->ring = ring;
     g->recent = UW_MIX_RECENT_FIRST;
     g->period_steps = config->period_steps;
     atomic_init(&g->period, config->period_steps);
@@ -121,116 +113,24 @@ UW_INLINE uint32_t shown(const struct uw_gossip *g)
     return s != NULL ? s->version : uw_load(&g->version);
 }
 
-/* The parameters at the round's start; NULL: not known. */
-static const float *start_of(const struct uw_gossip *g)
-{
-    return g->config.snapshot != NULL && shown(g) != 0 ? g->config.snapshot->data : NULL;
-}
-
-static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
-{
-    uint32_t low = 0;
-    uint32_t high = p->segments_n;
-    while (high - low > 1u) {
-        uint32_t middle = low + (high - low) / 2u;
-        if (p->segments[middle].offset_n <= offset_n) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-/* ---- how far peers' models are ---- */
-
-static uint32_t segment_end(const struct uw_params *p, uint32_t i)
-{
-    return i + 1u < p->segments_n ? p->segments[i + 1u].offset_n : p->size_n;
-}
-
-/* The rms of this node's movement in segment i since the last publish; 0: none, or not known. */
-static float movement(const struct uw_gossip *g, uint32_t i)
-{
-    const struct uw_params *p = g->config.params;
-    const float *start = start_of(g);
-    uint32_t at = p->segments[i].offset_n, n = segment_end(p, i) - at;
-    return start == NULL || g->steps == 0 || g->jumped || n == 0
-               ? 0.0f
-               : sqrtf((float)(uw_squares_apart(p->x + at, start + at, n) / n));
-}
-
-/* What is usual at first: this node's way until the end of the first pull. */
-static void begin_usual(struct uw_gossip *g)
-{
-    for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
-        if (!g->learned || g->usual[i].rms == 0.0f) {
-            g->usual[i].rms += USUAL_FIRST * movement(g, i);
-        }
-    }
-}
-
-/* Learn from the round's pull; without movement also what is usual at first. */
-static void learn_usual(struct uw_gossip *g, bool refused)
-{
-    float ratio = g->pull_usual > 0.0f ? sqrtf(g->pull_squares / g->pull_usual) : 0.0f;
-    bool again = refused && g->far;
-    float nearer = ratio < g->far_ratio ? ratio : g->far_ratio;
-    g->learned = g->learned || g->pull_n != 0;
-    for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
-        struct uw_usual *u = &g->usual[i];
-        float rms = u->n != 0 ? sqrtf(u->squares / (float)u->n) : u->rms;
-        if (u->rms == 0.0f && movement(g, i) == 0.0f) {
-            u->rms = rms;
-        } else if (again) {
-            u->rms *= USUAL_UP * nearer / FAR;
-        } else if (g->pull_n != 0 && (refused || rms != u->rms)) {
-            u->rms *= refused || rms > u->rms ? USUAL_UP : USUAL_DOWN;
-        }
-        u->squares = 0.0f;
-        u->n = 0;
-    }
-    g->far = refused ? !again : g->far && g->pull_n == 0;
-    g->far_ratio = ratio;
-    g->pull_squares = g->pull_usual = 0.0f;
-    g->pull_n = 0;
-}
-
 /* The share of a chunk's difference that is mixed; below 0: it is an outlier. */
-static float share_of(struct uw_gossip *g, const struct uw_gossip_slot *s)
+static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    const struct uw_params *p = g->config.params;
-    const float *start = start_of(g);
-    const float *own = s->adopt || g->jumped || start == NULL ? p->x : start;
-    double squares = uw_squares_apart(s->x, own + s->offset_n, s->count_n);
-    float distance = sqrtf((float)(squares / s->count_n));
-    if (s->adopt || s->from_id != 0 || !g->config.guard || p->segments_n == 0) {
-        /* Initial weights of zero give no limit, but the distance must be finite. */
-        float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
-        return isinf(distance) || (limit > 0.0f && distance > limit) ? -1.0f : 1.0f;
+    const float *start = uw_gossip_start(g);
+    const float *own = (s->adopt || g->jumped || start == NULL ? g->config.params->x : start) +
+                       s->offset_n;
+    if (g->guard != NULL && !s->adopt && s->from_id == 0) {
+        return g->guard->share(g->guard, g, s, own);
     }
-    struct uw_usual *u = &g->usual[segment_of(p, s->offset_n)];
-    if (isinf(u->squares + (float)squares)) {
-        return -1.0f;
-    }
-    u->squares += (float)squares;
-    u->n += s->count_n;
-    if (u->rms == 0.0f) {
-        return g->round_steps != 0 ? 0.0f : 1.0f;
-    }
-    g->pull_squares += (float)squares;
-    g->pull_usual += u->rms * u->rms * (float)s->count_n;
-    g->pull_n += s->count_n;
-    float far = g->learned ? FAR : MOVES_MOST;
-    if (g->pull_n >= p->size_n / FAR_AFTER && g->pull_squares > far * far * g->pull_usual) {
-        return -1.0f;
-    }
-    return distance > MOVES_MOST * u->rms ? MOVES_MOST * u->rms / distance : 1.0f;
+    float distance = sqrtf((float)(uw_squares_apart(s->x, own, s->count_n) / s->count_n));
+    float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
+    /* Initial weights of zero give no limit, but the distance must be finite. */
+    return isinf(distance) || (limit > 0.0f && distance > limit) ? -1.0f : 1.0f;
 }
 
 static void reject(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    store(&g->rejected_far, g->far);
+    store(&g->doubted, g->guard != NULL && g->guard->doubts);
     store(s->from_id != 0 ? &g->outlier_id : &g->rejected, s->from_id != 0 ? s->from_id : g->round);
     store(&g->outliers, uw_load(&g->outliers) + 1u);
 }
@@ -257,7 +157,7 @@ static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
 /* Mix a chunk in. */
 static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    const float *start = start_of(g);
+    const float *start = uw_gossip_start(g);
     float weight = s->weight != 0.0f ? s->weight : g->config.constants.weight;
     float share = share_of(g, s);
     if (share <= 0.0f) {
@@ -330,7 +230,9 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
     if (rc < 0) {
         return rc;
     }
-    begin_usual(g);
+    if (g->guard != NULL) {
+        g->guard->publishes(g->guard, g);
+    }
     rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
         rc = uw_snapshot_publish(s, g->config.params->x, step);
@@ -379,7 +281,7 @@ static void turn(struct uw_gossip *g)
         g->recent = uw_mix_recent(&c->constants, g->recent, g->mixed_models);
         g->mixed_models = 0.0f;
     }
-    const float *start = start_of(g);
+    const float *start = uw_gossip_start(g);
     if (!g->jumped && g->lr_sum > 0.0f && start != NULL && c->rule->end != NULL &&
         uw_image_fetch_all(&g->image) == UW_OK) {
         uw_mix_end(c->rule, &c->constants, c->params, start, c->velocity, g->lr_sum, g->recent);
@@ -401,7 +303,9 @@ static void end_steps(struct uw_gossip *g, uint32_t step)
 
 static void end_pull(struct uw_gossip *g)
 {
-    learn_usual(g, uw_gossip_rejected(g, g->round) && g->pull_n != 0);
+    if (g->guard != NULL) {
+        g->guard->ends(g->guard, g, uw_gossip_rejected(g, g->round));
+    }
     if (g->mixed_round != 0 && g->model != UW_GOSSIP_HALF) {
         uw_gossip_mixed_round(g);
     }

@@ -26,24 +26,16 @@
  * whose version was mixed before, so that a slow peer delays no one.
  *
  * Guards. The network thread refuses chunks that are damaged, of another run or model, or not
- * finite. With config.guard the training thread bounds what a peer that has the key can do. Of
- * each segment it knows how far peers' models usually are, as rms: at first twice its own
- * movement, later 1.1 times as much after a pull that is further away and 0.85 times after a
- * nearer one, so that a good third of the pulls are nearer. A pull that is 4 times as far, the
- * first one 5 times, is refused, from an eighth of the model on. A chunk that is more than 5
- * times as far moves its elements 5 times as far. Two refused pulls in a row may mean that this
- * node is the one apart: then the nearer one becomes usual. Until it is known what is usual, in
- * the first round, a node that trains mixes nothing.
- *
- * Without it, and of several peers, chunks are outliers from 32 times the rms of all parameters
- * on. For a newcomer the limit is 1000 times the rms of its initial weights: it rejects a model
- * that has diverged, and no trained one.
+ * finite. The training thread refuses outliers: chunks whose rms difference to the own parameters
+ * exceeds 32 times the rms of all parameters. An outlier ends the pull. For a newcomer the limit is
+ * 1000 times the rms of its initial weights: it rejects a model that has diverged, and no trained
+ * one. An optional part (struct uw_guard) judges pulls from one peer more closely.
  *
  * Without a snapshot the progress since the round began is not known: chunks are mixed as
  * (1 - w) x + w s_peer, and rules that need the round's start cannot be used.
  *
  * Units      _n floats
- * Memory     ring and medians come from an arena; model vectors are borrowed
+ * Memory     the ring comes from an arena; model vectors are borrowed
  * Blocking   never
  * Context    each function names its thread
  */
@@ -83,7 +75,6 @@ struct uw_gossip_config {
     uint32_t chunk_n;               /* largest chunk */
     uint32_t slots_n;               /* size of the ring in chunks */
     bool newcomer;
-    bool guard;                     /* refuse what is far away; see above */
     bool holds;                     /* publish only at the end of a round */
     bool adopt_only;                /* rest after a round without a model to take over, or after
                                        taking it over: for a newcomer that averages */
@@ -110,11 +101,18 @@ enum uw_gossip_model {
     UW_GOSSIP_HALF                  /* a part of another model, not published */
 };
 
-/* The difference to peers' models in a segment. */
-struct uw_usual {
-    float rms;                      /* 0: not known yet */
-    float squares;                  /* sum over this round's pull ... */
-    uint32_t n;                     /* ... and its elements */
+struct uw_gossip;
+
+/* Training thread. Judges what a peer sends: gossip/guard.h. */
+struct uw_guard {
+    bool doubts;                    /* this node, and not the peer, may be the one apart */
+    /* The share of a chunk's difference to own [count_n] that is mixed; below 0: refuse all. */
+    float (*share)(struct uw_guard *u, const struct uw_gossip *g, const struct uw_gossip_slot *s,
+                   const float *own);
+    /* Before the parameters are published. */
+    void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
+    /* The round's pull has ended. */
+    void (*ends)(struct uw_guard *u, const struct uw_gossip *g, bool refused);
 };
 
 /* Small fields first: boards access them with short instructions. */
@@ -123,8 +121,6 @@ struct uw_gossip {
     uint8_t state;                  /* enum uw_gossip_state */
     uint8_t model;                  /* enum uw_gossip_model */
     bool turned;                    /* the rule was applied to these steps; not yet published */
-    bool learned;                   /* from a pull, what is usual */
-    bool far;                       /* the pull before was refused as too far away */
     bool jumped;                    /* chunks were taken over since the last publish: the difference
                                        to the snapshot is not a step */
 
@@ -152,7 +148,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t period;               /* network: T from the next round on */
     atomic_uint_least32_t rejected;             /* training: the round of an outlier */
-    atomic_uint_least32_t rejected_far;         /* training: 1: the pull before was one, too */
+    atomic_uint_least32_t doubted;              /* training: of that, whether the guard doubts */
     atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
@@ -162,10 +158,7 @@ struct uw_gossip {
     uint32_t taken;                 /* last round read from `asked` */
 
     /* training thread */
-    struct uw_usual *usual;         /* [segments_n] */
-    float pull_squares, pull_usual; /* sums over this round's pull; of what is usual */
-    float far_ratio;                /* of the pull before, if it was refused */
-    uint32_t pull_n;
+    struct uw_guard *guard;         /* NULL: none */
     float lr_sum;                   /* of the steps since the last publish */
     float mixed_models;             /* mixed in since the rule was applied */
     float recent;                   /* see uw_mix_recent */
@@ -191,6 +184,13 @@ static inline float uw_load_float(const atomic_uint_least32_t *from)
     float v;
     memcpy(&v, &bits, sizeof v);
     return v;
+}
+
+/* Training. The parameters when the round began; NULL: not known. */
+static inline const float *uw_gossip_start(const struct uw_gossip *g)
+{
+    const struct uw_snapshot *s = g->config.snapshot;
+    return s != NULL && s->version != 0 ? s->data : NULL;
 }
 
 static inline bool uw_gossip_is_newcomer(const struct uw_gossip *g)
@@ -290,10 +290,10 @@ static inline bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
     return uw_load(&g->rejected) == round;
 }
 
-/* Network. Was the round before a refused one refused, too? Then this node may be the one apart. */
+/* Network. Of a round that was refused: is it doubtful that the peer is to blame? */
 static inline bool uw_gossip_doubts(const struct uw_gossip *g)
 {
-    return uw_load(&g->rejected_far) != 0;
+    return uw_load(&g->doubted) != 0;
 }
 
 #endif

@@ -73,7 +73,8 @@ static const struct {
 } optional_parts[] = {
 #define PART(part) {"lacks " #part, offsetof(struct uw_node_parts, part)}
     PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
-    PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers), PART(queries)};
+    PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers), PART(queries),
+    PART(guards)};
 
 /* Bitmap of the optional_parts that a configuration needs. */
 static uint32_t needed_parts(const struct uw_node_config *c)
@@ -89,7 +90,8 @@ static uint32_t needed_parts(const struct uw_node_config *c)
                            c->code,
                            c->link->frames || c->link->shared,
                            c->parts != NULL && c->parts->answers != NULL,
-                           c->queries != NULL};
+                           c->queries != NULL,
+                           c->guard};
     uint32_t bits = 0;
     for (uint32_t i = 0; i < sizeof needed; i++) {
         bits |= (uint32_t)needed[i] << i;
@@ -263,7 +265,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .image = c->image,
-        .newcomer = c->newcomer, .guard = c->guard, .rule = c->rule, .constants = c->constants,
+        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
                                                : c->period_steps,
         .chunk_n = chunk_n, .slots_n = (uint32_t)slots,

@@ -54,6 +54,11 @@ static inline uint32_t uw_node_most_n(const struct uw_node_state *s, bool coded)
                                                         : 0;
 }
 
+/* node_guard.c, an optional part of a node */
+struct uw_node_guards {
+    struct uw_node_setup setup;
+};
+
 /* node_codes.c, an optional part of a node */
 struct uw_node_codes {
     struct uw_node_setup setup;

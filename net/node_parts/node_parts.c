@@ -13,4 +13,5 @@ const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .slices = &uw_node_slices,
                                                 .lanes = &uw_node_lanes,
                                                 .codes = &uw_node_codes,
+                                                .guards = &uw_node_guards,
                                                 .sentences = &uw_node_sentences};

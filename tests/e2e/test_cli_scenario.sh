@@ -121,7 +121,7 @@ grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when 
 
 # one of four attacks: what ruins a run without guards costs the others little, and they alone are tested
 for attack in sign_flip scale:10 noise:1 old little; do
-    scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"step\": {\"seconds\": 0.01}"
+    scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"guard\": true, \"step\": {\"seconds\": 0.01}"
     run --steps 200
     awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a >= 0.95) }' ||
         { tail -n 1 out >&2; fail "an attacker: $attack"; }

@@ -6,13 +6,14 @@
 
 #include "test_support.h"
 
-#include "gossip/gossip.h"
+#include "gossip/guard.h"
 
 #define N 37u
 #define CHUNK 10u
 
 struct bench {
     struct uw_gossip g;
+    struct uw_distances *guard;     /* for tests that put it into g */
     struct uw_params params;
     struct uw_snapshot snapshot;
     struct uw_segment segment;
@@ -20,17 +21,6 @@ struct bench {
     uint8_t memory[8192];
     struct uw_node_progress p;
 };
-
-#define SEGMENTS_MOST 3u
-
-/* What is usual, for tests that are about something else: anything. */
-static inline void trust(struct bench *b)
-{
-    for (uint32_t i = 0; i < SEGMENTS_MOST; i++) {
-        b->g.usual[i].rms = 1e4f;
-    }
-    b->g.learned = true;
-}
 
 static inline void set_up(struct bench *b, const struct uw_mix_rule *rule, uint32_t period,
                           bool newcomer)
@@ -45,19 +35,17 @@ static inline void set_up(struct bench *b, const struct uw_mix_rule *rule, uint3
     }
     b->segment = (struct uw_segment){.name = "w", .size_n = N};
     b->params = (struct uw_params){.x = b->x, .size_n = N, .segments = &b->segment,
-                                   .segments_n = SEGMENTS_MOST};
+                                   .segments_n = 1};
     b->snapshot.data = b->s;
     b->snapshot.size_n = N;
     atomic_flag_clear(&b->snapshot.busy);
     const struct uw_gossip_config c = {
         .params = &b->params, .snapshot = &b->snapshot, .velocity = b->m, .newcomer = newcomer,
-        .guard = true,
         .rule = rule, .period_steps = period, .chunk_n = CHUNK, .slots_n = 8};
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);
     assert_int_equal(uw_gossip_place(&b->g, &arena, &c), UW_OK);
-    b->params.segments_n = 1;
-    trust(b);
+    assert_int_equal(uw_distances_place(&b->guard, &arena, 1), UW_OK);
     b->p.lr = 0.1f;
 }
 

@@ -250,8 +250,7 @@ static void round_apart(struct bench *b, float step, float apart)
 static struct bench *untrusting(struct bench *b)
 {
     set_up(b, &uw_mix_none, 1, false);
-    memset(b->g.usual, 0, sizeof *b->g.usual);
-    b->g.learned = false;
+    b->g.guard = &b->guard->base;
     assert_int_equal(uw_gossip_after_step(&b->g, &b->p), 0);
     return b;
 }
@@ -262,7 +261,7 @@ static void test_first_round_mixes_nothing_and_learns_from_movement(void **state
     struct bench b;
     round_apart(untrusting(&b), 0.5f, 30.0f);
     assert_float_equal(b.x[0], 1.5f, 1e-6);
-    assert_float_equal(b.g.usual[0].rms, 1.0f, 1e-5);
+    assert_float_equal(b.guard->usual[0].rms, 1.0f, 1e-5);
     round_apart(&b, 0.5f, 2.0f);        /* it adds the second movement, as nothing was learned */
     assert_float_equal(b.x[0], 3.0f, 1e-5);
     tear_down(&b);
@@ -276,14 +275,14 @@ static void test_far_pull_is_refused_unless_two_in_a_row_are_far(void **state)
     for (uint32_t i = 0; i < 10; i++) {
         round_apart(&b, 0.5f, 1.0f);
     }
-    float usual = b.g.usual[0].rms, x = b.x[0];
+    float usual = b.guard->usual[0].rms, x = b.x[0];
     assert_true(usual > 0.8f && usual < 1.2f);
     round_apart(&b, 0.0f, -40.0f);      /* a liar: alone, it moves nothing and nearly no limit */
     assert_float_equal(b.x[0], x, 0.0);
     assert_true(uw_gossip_rejected(&b.g, b.g.round - 1u) && !uw_gossip_doubts(&b.g));
     round_apart(&b, 0.0f, 1.0f);
     assert_float_equal(b.x[0], x + 0.5f, 1e-5);
-    assert_true(b.g.usual[0].rms < 1.4f);
+    assert_true(b.guard->usual[0].rms < 1.4f);
     x = b.x[0];
     round_apart(&b, 0.0f, 40.0f);       /* now this node is apart from all: by 30 or more */
     round_apart(&b, 0.0f, 30.0f);
@@ -299,8 +298,9 @@ static void test_chunk_that_is_far_moves_its_elements_five_times_as_far_as_usual
     (void)state;
     struct bench b;
     set_up(&b, &uw_mix_none, 1, false);
+    b.g.guard = &b.guard->base;
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    b.g.usual[0].rms = 1.0f;
+    b.guard->usual[0].rms = 1.0f;
     b.params.size_n = 100u * N;         /* one chunk is less than an eighth */
     push(&b, uw_gossip_next_round(&b.g), 0, 1000.0f, false);
     b.g.config.period_steps = b.g.period_steps = 10u;
@@ -369,7 +369,7 @@ static void test_weights_of_all_zeros_let_no_absurd_chunk_in(void **state)
     struct bench b;
     set_up(&b, &uw_mix_none, 1, false);
     memset(b.x, 0, N * sizeof b.x[0]);
-    b.g.usual[0].rms = 0.0f;
+    b.g.guard = &b.guard->base;
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     push(&b, 1, 0, 3e38f, false);
     push(&b, 1, 1, 1.0f, false);

@@ -21,6 +21,7 @@ struct uw_exchange {
     struct uw_choice rule_word, peers_word;
     struct uw_or_auto period;               /* local steps per round */
     uint32_t slices;                        /* of the model, one per round; 0: 1 */
+    bool guard;                             /* refuse models that are far away */
     double share;                           /* of the time, with period auto; 0: not given */
     double momentum;                        /* of local steps; below 0: not given */
     const struct uw_mix_rule *rule;         /* of rule_word, set by uw_exchange_resolve */

@@ -19,15 +19,10 @@ static uint32_t outputs_of(const struct uw_job *j)
     return j->need.classes;
 }
 
-static bool is_stream(const char *spec)
-{
-    return strncmp(spec, "stream:", 7) == 0 || strncmp(spec, "mqtt", 4) == 0;
-}
-
 /* The part of "csv:FILE,..." that names the set. */
 static const char *short_name(const char *spec, char text[80])
 {
-    const char *colon = is_stream(spec) ? NULL : strchr(spec, ':');
+    const char *colon = uw_data_is_live(spec) ? NULL : strchr(spec, ':');
     const char *start = colon != NULL ? colon + 1 : spec;
     snprintf(text, 80, "%.*s", (int)(strcspn(start, ",") < 79 ? strcspn(start, ",") : 79), start);
     return text;

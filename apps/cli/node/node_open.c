@@ -79,8 +79,7 @@ static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
     return UW_OK;
 }
 
-/* Whether numbers are means of columns: without any the scale is a divisor. */
-static bool has_means(const float *mean, uint32_t n)
+bool uw_node_work_has_means(const float *mean, uint32_t n)
 {
     bool found = false;
     for (uint32_t k = 0; mean != NULL && k < n; k++) {
@@ -95,8 +94,8 @@ static void doubt_scale(const struct uw_node_work *r, const char *weights)
     const struct uw_data_columns *c = uw_data_columns(&r->data);
     bool own = weights == NULL && r->o->shards_n == 0 &&
                uw_convert_entry(&r->job.onnx, UW_CONVERT_DATA) == NULL;
-    if (c != NULL && own && (has_means(c->mean, c->features_n) ||
-                             has_means(c->target_mean, c->targets_n))) {
+    if (c != NULL && own && (uw_node_work_has_means(c->mean, c->features_n) ||
+                             uw_node_work_has_means(c->target_mean, c->targets_n))) {
         uw_tell(r->job.listener, "WARNING: scale standard is that of this node's data, and models "
                 "of nodes with other data do not fit it: scale=255 and target-scale=N are the same "
                 "on all, and so is what a file of \"weights\" keeps");
@@ -108,9 +107,8 @@ static void doubt_scale(const struct uw_node_work *r, const char *weights)
 static const char *first_weights(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
-    bool live = strncmp(o->data, "stream:", 7) == 0 || strncmp(o->data, "mqtt", 4) == 0;
     uint64_t bytes;
-    bool resumes = live && o->weights == NULL && o->checkpoint != NULL &&
+    bool resumes = uw_data_is_live(o->data) && o->weights == NULL && o->checkpoint != NULL &&
                    r->files.base.ops->size(&r->files.base, o->checkpoint, &bytes) == UW_OK;
     return resumes ? o->checkpoint : o->weights;
 }

@@ -9,13 +9,10 @@
 #define SCALE_FEATURES_MAX 4096u    /* whose scale is told */
 
 /* Whether gaps get means: the scale is a standard one. */
-static bool has_means(const struct uw_data_columns *c)
+static bool fills_gaps(const struct uw_data_columns *c)
 {
-    bool some = false;
-    for (uint32_t k = 0; c->mean != NULL && k < c->features_n; k++) {
-        some = some || c->mean[k] != 0.0f;
-    }
-    return some && c->features_n <= SCALE_FEATURES_MAX;
+    return c->features_n <= SCALE_FEATURES_MAX &&
+           uw_node_work_has_means(c->mean, c->features_n);
 }
 
 /* What samples are. Scaling them is this node's part: the scale is told for gaps, which get the
@@ -23,12 +20,12 @@ static bool has_means(const struct uw_data_columns *c)
 static char *text_of(const struct uw_data_columns *c)
 {
     if (c == NULL || (c->features == NULL && c->classes == NULL && c->places == NULL &&
-                      c->sound == NULL && !has_means(c))) {
+                      c->sound == NULL && !fills_gaps(c))) {
         return NULL;
     }
     struct uw_data_columns told = *c;
     told.target_mean = told.target_inverse = NULL;
-    if (!has_means(c)) {
+    if (!fills_gaps(c)) {
         told.mean = told.inverse = NULL;
     }
     return uw_job_columns_text(&told, NULL);

@@ -160,6 +160,10 @@ int uw_node_work_agree(struct uw_node_work *r);
  * still ask, and none if all have the same model. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_linger(struct uw_node_work *r);
 
+/* Whether numbers are means of columns: without any the scale is a divisor. mean NULL: they are
+ * none. */
+bool uw_node_work_has_means(const float *mean, uint32_t n);
+
 /* Open the samples, this node's part of them and the test set, and begin an epoch.
  * Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open_data(struct uw_node_work *r);

@@ -84,7 +84,7 @@ bool uw_sim_looks(uint64_t *next_us)
 static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
                        struct uw_sim_apart *sums)
 {
-    uint32_t nodes = w->config.fleet->devices_n;
+    uint32_t nodes = w->config.fleet->devices_n, honest_n = count_honest(w->config.fleet);
     double sum[BLOCK_N] = {0.0};
     for (uint32_t i = 0; i < nodes; i++) {
         if (!is_honest(w->config.fleet, i)) {
@@ -96,7 +96,7 @@ static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, floa
         }
     }
     for (uint32_t k = 0; k < n; k++) {
-        sum[k] /= count_honest(w->config.fleet);
+        sum[k] /= honest_n;
         sums->length += sum[k] * sum[k];
         mean[k] = (float)sum[k];
     }

@@ -223,8 +223,7 @@ int uw_train_check(struct uw_train_options *o, struct uw_error *err)
         {o->save_every != 0 && !saves, "save-every", "needs --save FILE"},
         {o->spike != 0.0 && o->recipe.micro_batch != 0, "spike",
          "needs whole minibatches, no --micro-batch"},
-        {o->validation != 0.0 && (strncmp(o->data, "stream:", 7) == 0 ||
-                                  strncmp(o->data, "mqtt", 4) == 0), "validation",
+        {o->validation != 0.0 && uw_data_is_live(o->data), "validation",
          "is for data that is there, a stream tests with every sixth sample"},
         {o->class_weights != NULL && o->backend.at == UW_BACKEND_CUDA, "class-weights",
          "are computed on the processor, leave --backend cuda out"},

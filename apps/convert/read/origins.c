@@ -6,27 +6,7 @@
 
 #include "import/import_parts.h"
 
-#include <stdio.h>
 #include <string.h>
-
-/* A text that parts are added to while they fit. */
-struct parts {
-    char text[300];
-    size_t used;
-    uint32_t n;
-};
-
-static void add_part(struct parts *t, const char *between, const char *part)
-{
-    size_t room = sizeof t->text - t->used;
-    t->n++;
-    if (strlen(part) + strlen(between) + 8 < room) {
-        t->used += (size_t)snprintf(t->text + t->used, room, "%s%s", t->used > 0 ? between : "",
-                                    part);
-    } else if (room > 8 && t->text[t->used - 1] != '.') {
-        t->used += (size_t)snprintf(t->text + t->used, room, ", ..");
-    }
-}
 
 static int tell(struct uw_import *im, const char *note)
 {
@@ -38,36 +18,28 @@ static int tell(struct uw_import *im, const char *note)
 }
 
 /* "'fc' from 'w' and 'g'" */
-static int add_origin(struct uw_import *im, const struct uw_import_layer *l,
-                      const struct uw_import_param *p, struct parts *all)
+static void add_origin(struct uw_import *im, const struct uw_import_layer *l,
+                      const struct uw_import_param *p, struct uw_read_list *all)
 {
     const struct uw_onnx_tensor t = {.folded_from = p->folded_from};
-    struct parts from = {.text = ""};
+    struct uw_read_list from = {.text = ""};
     const char *name;
     for (uint32_t i = 0; uw_onnx_folded_name(im->pool, &t, i, &name) == UW_OK; i++) {
-        const char *quoted = uw_onnx_is_parameter(&im->graph, name)
-                                 ? uw_pool_format(im->pool, "'%s'", name) : NULL;
-        if (quoted != NULL) {
-            add_part(&from, " and ", quoted);
+        if (uw_onnx_is_parameter(&im->graph, name)) {
+            uw_read_list_add(&from, " and ", "'%s'", name);
         }
     }
-    const char *part = uw_pool_format(im->pool, "'%s' from %s", l->def.name, from.text);
-    if (part == NULL) {
-        return uw_import_nomem(im);
-    }
-    add_part(all, ", ", part);
-    return UW_OK;
+    uw_read_list_add(all, ", ", "'%s' from %s", l->def.name, from.text);
 }
 
 static int tell_computed(struct uw_import *im)
 {
-    struct parts all = {.text = ""};
+    struct uw_read_list all = {.text = ""};
     for (uint32_t i = 0; i < im->layers_n; i++) {
         const struct uw_import_layer *l = im->layer[i];
         for (uint32_t p = 0; p < UW_PARAMS_MAX && l->needed; p++) {
-            if (l->param[p].suffix != NULL && l->param[p].folded_from != NULL &&
-                add_origin(im, l, &l->param[p], &all) < 0) {
-                return im->err->code;
+            if (l->param[p].suffix != NULL && l->param[p].folded_from != NULL) {
+                add_origin(im, l, &l->param[p], &all);
             }
         }
     }
@@ -140,16 +112,12 @@ static bool has_copy(const struct uw_import *im, const char *name)
 static int tell_lost(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
-    struct parts lost = {.text = ""};
+    struct uw_read_list lost = {.text = ""};
     for (uint32_t i = 0; i < g->parameters_n; i++) {
         const char *name = g->parameter[i];
-        const char *quoted = uw_pool_format(im->pool, "'%s'", name);
-        if (quoted == NULL) {
-            return uw_import_nomem(im);
-        }
         if (uw_names_slot(g->parameters, name)->at == 0 && !is_tied(im, name) &&
             !has_copy(im, name)) {
-            add_part(&lost, ", ", quoted);
+            uw_read_list_add(&lost, ", ", "'%s'", name);
         }
     }
     return lost.n == 0 || g->folded_batchnorm != NULL

@@ -26,6 +26,20 @@ void uw_read_roles(struct uw_import *im);
  * that the file does not have), UW_ERR_NOMEM, err set. */
 int uw_read_trained(struct uw_import *im);
 
+/* A text that parts are added to while they fit. */
+struct uw_read_list {
+    char text[300];
+    size_t used;
+    uint32_t n;                     /* parts, those that did not fit too */
+};
+
+/* roles.c */
+void uw_read_list_add(struct uw_read_list *l, const char *between, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
 /* origins.c: tell of weights that the exporter computed from parameters in advance, and of
  * parameters of the program that the file does not have. Returns UW_OK or UW_ERR_NOMEM, err set. */
 int uw_read_origins(struct uw_import *im);

@@ -4,6 +4,7 @@
  * names and places suggest. */
 #include "read.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,23 +130,26 @@ void uw_read_roles(struct uw_import *im)
     tie_weights(im);
 }
 
-/* A text that names are added to while they fit. */
-struct names_text {
-    char text[160];
-    size_t used;
-    uint32_t n;
-};
-
-static void add_name(struct names_text *t, const char *name)
+void uw_read_list_add(struct uw_read_list *l, const char *between, const char *format, ...)
 {
-    size_t room = sizeof t->text - t->used;
-    t->n++;
-    if (strlen(name) + 8 < room) {
-        t->used += (size_t)snprintf(t->text + t->used, room, "%s'%s'", t->used > 0 ? ", " : "",
-                                    name);
-    } else if (room > 8 && t->text[t->used - 1] != '.') {
-        t->used += (size_t)snprintf(t->text + t->used, room, ", ..");
+    char part[sizeof l->text];
+    size_t room = sizeof l->text - l->used;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    l->n++;
+    if (strlen(part) + strlen(between) + 8 < room) {
+        l->used += (size_t)snprintf(l->text + l->used, room, "%s%s", l->used > 0 ? between : "",
+                                    part);
+    } else if (room > 8 && l->text[l->used - 1] != '.') {
+        l->used += (size_t)snprintf(l->text + l->used, room, ", ..");
     }
+}
+
+static void add_name(struct uw_read_list *l, const char *name)
+{
+    uw_read_list_add(l, ", ", "'%s'", name);
 }
 
 static bool is_lone(const struct uw_import_layer *l)
@@ -189,7 +193,7 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
             }
         }
         if (!found) {
-            struct names_text lone = {.text = ""};
+            struct uw_read_list lone = {.text = ""};
             for (uint32_t k = 0; k < im->layers_n; k++) {
                 if (is_lone(im->layer[k])) {
                     add_name(&lone, im->layer[k]->def.name);
@@ -206,7 +210,7 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
 
 /* A layer whose weights are fixed is not trained. Batch norm's statistics are no weights. */
 static void freeze(const struct uw_import *im, struct uw_import_layer *l,
-                   struct names_text *frozen, struct names_text *mixed)
+                   struct uw_read_list *frozen, struct uw_read_list *mixed)
 {
     bool fixed = false, trains = false;
     for (uint32_t p = 0; p < UW_PARAMS_MAX; p++) {
@@ -234,7 +238,7 @@ static int tell(struct uw_import *im, const char *note)
 /* Tell of the tensors that train as far as names and places tell. */
 static int tell_lone(struct uw_import *im)
 {
-    struct names_text lone = {.text = ""};
+    struct uw_read_list lone = {.text = ""};
     for (uint32_t i = 0; i < im->layers_n; i++) {
         const struct uw_import_layer *l = im->layer[i];
         if (is_lone(l) && !l->def.parameter.constant &&
@@ -259,7 +263,7 @@ static int tell_lone(struct uw_import *im)
 /* TensorFlow's exporter leaves out biases of zeros. */
 static int tell_no_biases(struct uw_import *im)
 {
-    struct names_text without = {.text = ""};
+    struct uw_read_list without = {.text = ""};
     bool tensorflow = im->graph.producer != NULL && strcmp(im->graph.producer, "tf2onnx") == 0;
     for (uint32_t i = 0; i < im->layers_n && tensorflow; i++) {
         const struct uw_import_layer *l = im->layer[i];
@@ -278,7 +282,7 @@ static int tell_no_biases(struct uw_import *im)
 
 int uw_read_trained(struct uw_import *im)
 {
-    struct names_text frozen = {.text = ""}, mixed = {.text = ""};
+    struct uw_read_list frozen = {.text = ""}, mixed = {.text = ""};
     bool all = lists(im->options->constant, "all");
     for (uint32_t i = 0; i < im->layers_n; i++) {
         struct uw_import_layer *l = im->layer[i];

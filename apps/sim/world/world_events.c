@@ -135,9 +135,6 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
 {
     struct uw_node_config c = world->node;
     c.parts = &uw_node_parts_all;
-    for (uint32_t i = 0; i < world->fleet->devices_n; i++) {
-        c.guard = c.guard || world->fleet->devices[i].attack != UW_SIM_HONEST;
-    }
     c.incarnation = 1;
     c.members_max = world->members_max;
     c.on_event = world->on_event != NULL ? report_event : NULL;

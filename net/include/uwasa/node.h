@@ -109,8 +109,8 @@ struct uw_node_config {
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
-    bool guard;                     /* in gossip, refuse models that are far away from what peers'
-                                       models usually are */
+    bool guard;                     /* refuse a peer's model that is further away than such models
+                                       usually are; mode gossip, one peer a round */
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     uint32_t period_steps;          /* T, minimum of local steps a round; 0: 10 */
     float period_share;             /* > 0: T adapts, up to period_steps (0: no limit), so that

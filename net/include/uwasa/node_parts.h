@@ -30,6 +30,7 @@ struct uw_node_sleeps;
 struct uw_node_slices;
 struct uw_node_lanes;
 struct uw_node_codes;
+struct uw_node_guards;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
@@ -68,6 +69,9 @@ extern const struct uw_node_lanes uw_node_lanes;
 /* A lossless code for chunks on links of frames: uw_node_config.code. */
 extern const struct uw_node_codes uw_node_codes;
 
+/* Models that are far away are refused: uw_node_config.guard. */
+extern const struct uw_node_guards uw_node_guards;
+
 /* The sentences of events. */
 extern const struct uw_node_sentences uw_node_sentences;
 
@@ -84,6 +88,7 @@ struct uw_node_parts {
     const struct uw_node_slices *slices;        /* NULL: the same */
     const struct uw_node_lanes *lanes;          /* NULL: the same */
     const struct uw_node_codes *codes;          /* NULL: the same */
+    const struct uw_node_guards *guards;        /* NULL: as averages */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 

@@ -221,6 +221,9 @@ struct uw_data_config {
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
 
+/* Whether a set of that name arrives while a program runs: a stream. */
+bool uw_data_is_live(const char *spec);
+
 /* The next sentence about a stream: how its lines are, lines that were skipped, its end, a broker
  * that is gone. Returns whether there is one. */
 bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
