@@ -3,11 +3,11 @@
 
 #include <stddef.h>
 
-#define WORK_PER_NS 40.0        /* multiply-adds of a core in small kernels */
+#define WORK_PER_NS 20.0        /* multiply-adds of a core in small kernels */
 #define CACHE_BYTES 1048576.0   /* bytes beyond this come from memory on any core */
 #define LINE_BYTES 64.0
 #define LINES_PER_HAND_OFF 50.0 /* cache lines that move between cores during a hand-off */
-#define HAND_OFFS 32.0          /* cost of a shared call: claiming its tasks, cold caches */
+#define HAND_OFFS 16.0          /* cost of a shared call: claiming its tasks, cold caches */
 #define WORTH 1.25              /* share if the time saved is this many times the cost */
 #define MEASURE_EVERY 16384u    /* calls; a power of two. At first also at call 0, 1, 2, 4, ... */
 

@@ -6,9 +6,15 @@
 /* Below this many multiplications packing costs more than it saves: the reference is called. */
 #define SMALL 2048.0
 
+/* The m that decides how a product is computed. */
+static uint32_t rows_of(const struct uw_gemm *g)
+{
+    return g->rows_of > g->m ? g->rows_of : g->m;
+}
+
 static bool is_small(const struct uw_gemm *g)
 {
-    return g->k == 0 || (double)g->m * g->n * g->k < SMALL;
+    return g->k == 0 || (double)rows_of(g) * g->n * g->k < SMALL;
 }
 
 struct matrix {
@@ -52,13 +58,14 @@ static void pack_matrix(const struct uw_product *p, const struct uw_block *b, fl
 static struct uw_product product_of(const struct uw_tile *t, const struct uw_gemm *g,
                                     uint32_t threads)
 {
-    struct uw_product p = {.groups = 1, .m = g->m, .n = g->n, .k = g->k, .threads = threads,
+    struct uw_product p = {.groups = 1, .m = rows_of(g), .n = g->n, .k = g->k, .threads = threads,
                            .beta = g->beta};
     p.a = (struct uw_left){
         .trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda, .segment_n = g->k};
     p.b.pack = pack_matrix;
     p.c = (struct uw_sink){.row_stride = g->ldc, .image_cols = g->n};
     uw_product_cut(&p, t, 1, true);
+    p.m = g->m;
     return p;
 }
 

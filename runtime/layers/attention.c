@@ -17,6 +17,10 @@ enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
 /* Limit, in floats, of scratch for samples computed together (16 MB); one sample may need more. */
 #define AT_ONCE_N ((size_t)1 << 22)
 
+/* Multiply-adds that take as long as one exponential, and as packing one value. */
+#define EXP_WORK 24.0
+#define PACK_WORK 16.0
+
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_attention_def *d = &l->def->attention;
@@ -144,6 +148,7 @@ static uint32_t joined_n(const struct uw_layer *l, const struct uw_kernels *k, u
     return most < 1 ? 1 : most < batch_n ? (uint32_t)most : batch_n;
 }
 
+/* The layer's own scratch for the samples of one item, which are computed together. */
 static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
 {
     uint32_t many = joined_n(l, k, batch_n);
@@ -151,15 +156,14 @@ static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, ui
                                        sizeof(float)));
 }
 
-static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
-                            uint32_t batch_n, uint32_t threads)
+/* Most scratch of the products of one head, and of dense layers over those rows. */
+static size_t kernel_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t rows,
+                           uint32_t threads)
 {
-    const uint32_t rows[] = {l->geometry.attention.steps, batch_n * l->geometry.attention.steps};
     const struct uw_dense dense[] = {in_dense(l), out_dense(l)};
     size_t most = 0;
-
-    for (uint32_t i = 0; i < 4; i++) {
-        size_t bytes = k->dense_scratch_bytes(k, &dense[i / 2], rows[i % 2], threads);
+    for (uint32_t i = 0; i < 2; i++) {
+        size_t bytes = k->dense_scratch_bytes(k, &dense[i], rows, threads);
         most = bytes > most ? bytes : most;
     }
     for (int part = 0; part < PARTS_N; part++) {
@@ -167,8 +171,29 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
         size_t bytes = k->gemm_scratch_bytes(k, &m, threads);
         most = bytes > most ? bytes : most;
     }
+    return uw_arena_padded(most);
+}
+
+/* Scratch of an item: some samples of the minibatch. */
+static size_t item_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n,
+                         uint32_t threads)
+{
+    uint32_t many = joined_n(l, k, batch_n);
     size_t own = own_bytes(l, k, batch_n);
-    return most > SIZE_MAX - own ? SIZE_MAX : own + most;
+    size_t bytes = kernel_bytes(l, k, (many > 0 ? many : 1) * l->geometry.attention.steps, threads);
+    return bytes > SIZE_MAX - own ? SIZE_MAX : own + bytes;
+}
+
+static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
+                            uint32_t batch_n, uint32_t threads)
+{
+    size_t one = item_bytes(l, k, batch_n, threads);
+    size_t own = own_bytes(l, k, batch_n);
+    size_t whole = kernel_bytes(l, k, batch_n * l->geometry.attention.steps, threads);
+    size_t each = uw_size_mul(item_bytes(l, k, batch_n, 1), threads);
+    size_t most = whole > SIZE_MAX - own ? SIZE_MAX : own + whole;
+    most = one > most ? one : most;
+    return each > most ? each : most;
 }
 
 /* e with the scratch that follows the layer's own. */
@@ -245,25 +270,57 @@ static int attend(const struct uw_exec *e, const struct uw_layer *l, const struc
     return rc < 0 ? rc : products(e, n, &mix, weights, s.weights, v, s.qkv, mixed, s.mixed);
 }
 
-/* All heads of the samples, together or one after the other. */
+/* Multiply-adds and bytes of attend for all heads of the samples, for uw_run_items. */
+static double work_of(const struct uw_layer *l, uint32_t samples)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    double rows = (double)samples * g->heads * g->steps, depth = g->features / g->heads;
+    return rows * (2.0 * depth * g->steps + EXP_WORK * g->steps + PACK_WORK * depth);
+}
+
+static double bytes_of(const struct uw_layer *l, uint32_t samples)
+{
+    const struct steps s = steps_of(l);
+    size_t sample = s.qkv[0] + s.mixed[0] + s.weights[0];
+    return (double)samples * (double)(sample * sizeof(float));
+}
+
+struct attending {
+    const struct uw_layer *l;
+    const struct tape *t;
+    uint32_t heads_n;           /* of an item */
+};
+
+static int attend_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct attending *a = arg;
+    const struct steps s = steps_of(a->l);
+    const struct group one = {1, 1};
+    uint32_t heads = a->l->geometry.attention.heads;
+    int rc = UW_OK;
+    for (uint32_t i = item * a->heads_n; i < (item + 1) * a->heads_n && rc == UW_OK; i++) {
+        uint32_t sample = i / heads, head = i % heads;
+        rc = attend(e, a->l, &one, a->t->qkv + sample * s.qkv[0] + head * s.qkv[1],
+                    a->t->weights + i * a->t->head_step,
+                    a->t->mixed + sample * s.mixed[0] + head * s.mixed[1]);
+    }
+    return rc;
+}
+
+/* All heads of the samples: by one call of the kernels, or divided over the threads; one after the
+ * other where they use the same P. */
 static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
                       uint32_t samples)
 {
-    const struct uw_attention *g = &l->geometry.attention;
-    const struct group one = {1, 1}, all = {samples, g->heads};
-    const struct steps s = steps_of(l);
-    int rc = UW_OK;
+    uint32_t all = samples * l->geometry.attention.heads;
+    const struct group together = {samples, l->geometry.attention.heads};
 
     if (uw_recurrence(e->kernels) != NULL) {
-        return attend(e, l, &all, t->qkv, t->weights, t->mixed);
+        return attend(e, l, &together, t->qkv, t->weights, t->mixed);
     }
-    for (uint32_t i = 0; i < samples * g->heads && rc == UW_OK; i++) {
-        uint32_t sample = i / g->heads, head = i % g->heads;
-        rc = attend(e, l, &one, t->qkv + sample * s.qkv[0] + head * s.qkv[1],
-                    t->weights + i * t->head_step,
-                    t->mixed + sample * s.mixed[0] + head * s.mixed[1]);
-    }
-    return rc;
+    const struct attending a = {l, t, t->head_step == 0 ? all : 1};
+    return uw_run_items(e, kernel_bytes(l, e->kernels, 0, 1), work_of(l, samples),
+                        bytes_of(l, samples), all / a.heads_n, attend_item, &a);
 }
 
 /* Forward pass of `samples` samples from x on. */
@@ -281,23 +338,58 @@ static int run(const struct uw_exec *e, const struct uw_layer *l, const struct t
                                          by_role(l, l->param, OUT_BIAS), y);
 }
 
+/* A pass over the minibatch, an item the samples that are computed together. */
+struct passing {
+    const struct uw_layer *l;
+    uint32_t batch_n, samples_n;    /* all, and of an item */
+    const float *x;
+    float *y;
+};
+
+static struct passing passing_of(const struct uw_exec *e, const struct uw_layer *l,
+                                 uint32_t batch_n)
+{
+    uint32_t many = joined_n(l, e->kernels, batch_n);
+    return (struct passing){.l = l, .batch_n = batch_n, .samples_n = many > 0 ? many : 1};
+}
+
+static int run_items(const struct uw_exec *e, const struct passing *p, double work, uw_item_fn fn)
+{
+    uint32_t items = (p->batch_n + p->samples_n - 1) / p->samples_n;
+    return uw_run_items(e, item_bytes(p->l, e->kernels, p->batch_n, 1), work,
+                        bytes_of(p->l, p->batch_n), items, fn, p);
+}
+
+/* The samples of an item. */
+static uint32_t samples_of(const struct passing *p, uint32_t item)
+{
+    uint32_t rest = p->batch_n - item * p->samples_n;
+    return rest < p->samples_n ? rest : p->samples_n;
+}
+
+static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct passing *p = arg;
+    uint32_t samples = samples_of(p, item);
+    size_t n = (size_t)item * p->samples_n;
+    const struct uw_exec rest = after_own(e, p->l, p->batch_n);
+    const struct tape t = tape_of(p->l, samples, e->scratch, joined_n(p->l, e->kernels, 1) > 0);
+    return run(&rest, p->l, &t, samples, p->x + n * p->l->in_n, p->y + n * p->l->out_n);
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    const struct uw_exec rest = after_own(e, l, p->batch_n);
-    int rc = UW_OK;
-
     if (l->aux != NULL) {
+        const struct uw_exec rest = after_own(e, l, p->batch_n);
         const struct tape t = tape_of(l, p->batch_n, l->aux, true);
         return run(&rest, l, &t, p->batch_n, x[0], y);
     }
-    uint32_t many = joined_n(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
-    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
-        some = p->batch_n - n < some ? p->batch_n - n : some;
-        const struct tape t = tape_of(l, some, e->scratch, many > 0);
-        rc = run(&rest, l, &t, some, x[0] + (size_t)n * l->in_n, y + (size_t)n * l->out_n);
-    }
-    return rc;
+    struct passing all = passing_of(e, l, p->batch_n);
+    double rows = (double)p->batch_n * l->in_n, features = l->geometry.attention.features;
+    all.x = x[0];
+    all.y = y;
+    return run_items(e, &all, work_of(l, p->batch_n) + 4.0 * rows * features, forward_item);
 }
 
 /* Replace q, k, v of the group with their gradients.
@@ -355,26 +447,30 @@ static int heads_backward(const struct uw_exec *e, const struct uw_layer *l, con
     return rc;
 }
 
-/* Computes as many samples together as scratch allows. */
+static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct passing *p = arg;
+    const struct uw_layer *l = p->l;
+    const struct tape t = tape_of(l, p->batch_n, l->aux, true);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
+    const struct uw_dense out = out_dense(l);
+    uint32_t samples = samples_of(p, item), n = item * p->samples_n;
+    float *dmixed = e->scratch;
+    int rc = e->kernels->dense_bw_input(&rest, &out, samples * l->geometry.attention.steps,
+                                        l->dy + (size_t)n * l->out_n,
+                                        by_role(l, l->param, OUT_WEIGHT), dmixed, false);
+    return rc < 0 ? rc : heads_backward(&rest, l, &t, n, samples, dmixed);
+}
+
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
-    const struct tape t = tape_of(l, p->batch_n, l->aux, true);
-    const struct uw_exec rest = after_own(e, l, p->batch_n);
-    const struct uw_dense out = out_dense(l);
-    uint32_t many = joined_n(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
-    float *dmixed = e->scratch;
-    int rc = UW_OK;
-
-    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
-        some = p->batch_n - n < some ? p->batch_n - n : some;
-        rc = e->kernels->dense_bw_input(&rest, &out, some * l->geometry.attention.steps,
-                                        l->dy + (size_t)n * l->out_n,
-                                        by_role(l, l->param, OUT_WEIGHT), dmixed, false);
-        rc = rc < 0 ? rc : heads_backward(&rest, l, &t, n, some, dmixed);
-    }
-    return rc;
+    const struct passing all = passing_of(e, l, p->batch_n);
+    double rows = (double)p->batch_n * l->out_n;
+    return run_items(e, &all,
+                     2.0 * work_of(l, p->batch_n) + rows * l->geometry.attention.features,
+                     bw_prepare_item);
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

@@ -59,6 +59,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
+/* Multiply-adds that take as long as packing one value. */
+#define PACK_WORK 16.0
+
 enum part { FORWARD, GRADIENT_A, GRADIENT_B, PARTS_N };
 
 /* The product of one index: y = a b, da = dy b^T, db = a^T dy, or transposed. */
@@ -147,24 +150,62 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
         for (uint32_t i = 0; i < 2; i++) {
             struct uw_gemm p = scaled(l, (enum part)part, times[i]);
             size_t bytes = k->gemm_scratch_bytes(k, &p, threads);
+            size_t each = uw_size_mul(uw_arena_padded(k->gemm_scratch_bytes(k, &p, 1)), threads);
             most = bytes > most ? bytes : most;
+            most = threads > 1 && each > most ? each : most;
         }
     }
     return most;
 }
 
+/* Products of a pass; an item is one of them. */
+struct products {
+    const struct uw_layer *l;
+    struct uw_gemm m;
+    uint32_t times;             /* indices of a product */
+    uint32_t a, b, c;           /* which are multiplied into which; RESULT: y, or dy */
+    const float *in[3];
+    float *out;
+};
+
+enum { RESULT = 2 };
+
+static int product_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct products *p = arg;
+    uint32_t stack = stack_n(&p->l->geometry.products), i = item * p->times;
+    const struct place at = place_of(p->l, i / stack, i % stack);
+    const size_t to[3] = {at.operand[0], at.operand[1], at.y};
+    return e->kernels->gemm(e, &p->m, p->in[p->a] + to[p->a], p->in[p->b] + to[p->b],
+                            p->out + to[p->c]);
+}
+
+/* All products; `divided`: over the threads, as no two have the same result. */
+static int run_products(const struct uw_exec *e, const struct products *p, uint32_t batch_n,
+                        bool divided)
+{
+    const struct uw_gemm *m = &p->m;
+    uint32_t n = batch_n * stack_n(&p->l->geometry.products) / p->times;
+    double sides = (double)m->m * m->k + (double)m->n * m->k + (double)m->m * m->n;
+    int rc = UW_OK;
+    if (divided && n > 1) {
+        return uw_run_items(e, uw_arena_padded(e->kernels->gemm_scratch_bytes(e->kernels, m, 1)),
+                            n * ((double)m->m * m->n * m->k + PACK_WORK * sides),
+                            n * sides * sizeof(float), n, product_item, p);
+    }
+    for (uint32_t i = 0; i < n && rc == UW_OK; i++) {
+        rc = product_item(e, p, i);
+    }
+    return rc;
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    uint32_t times = joined(l, p->batch_n), all = p->batch_n * stack_n(&l->geometry.products);
-    struct uw_gemm m = scaled(l, FORWARD, times);
-    int rc = UW_OK;
-    for (uint32_t i = 0; i < all && rc == UW_OK; i += times) {
-        uint32_t stack = stack_n(&l->geometry.products);
-        const struct place at = place_of(l, i / stack, i % stack);
-        rc = e->kernels->gemm(e, &m, x[0] + at.operand[0], x[1] + at.operand[1], y + at.y);
-    }
-    return rc;
+    uint32_t times = joined(l, p->batch_n);
+    const struct products all = {.l = l, .m = scaled(l, FORWARD, times), .times = times, .a = 0,
+                                 .b = 1, .c = RESULT, .in = {x[0], x[1]}, .out = y};
+    return run_products(e, &all, p->batch_n, true);
 }
 
 /* An operand that is the same for several indices gets the sum of their gradients. */
@@ -173,7 +214,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     const struct uw_products *g = &l->geometry.products;
     const struct uw_matmul_def *d = &l->def->matmul;
-    uint32_t times = joined(l, p->batch_n), stack = stack_n(g), all = p->batch_n * stack;
+    uint32_t times = joined(l, p->batch_n), all = p->batch_n * stack_n(g);
     struct uw_gemm m = scaled(l, which == 0 ? GRADIENT_A : GRADIENT_B, times);
     bool dy_first = which == 0 ? !d->trans_a : d->trans_b;
     bool repeated = g->sample[which] == 0 || (g->dim[0] > 1 && g->step[which][0] == 0) ||
@@ -190,13 +231,10 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
         accumulate = true;
     }
     m.beta = accumulate ? 1.0f : 0.0f;
-    for (uint32_t i = 0; i < all && rc == UW_OK; i += times) {
-        const struct place at = place_of(l, i / stack, i % stack);
-        const float *dy = l->dy + at.y, *other = x[1 - which] + at.operand[1 - which];
-        rc = e->kernels->gemm(e, &m, dy_first ? dy : other, dy_first ? other : dy,
-                              dx + at.operand[which]);
-    }
-    return rc;
+    const struct products products = {
+        .l = l, .m = m, .times = times, .a = dy_first ? RESULT : 1 - which,
+        .b = dy_first ? 1 - which : RESULT, .c = which, .in = {x[0], x[1], l->dy}, .out = dx};
+    return rc < 0 ? rc : run_products(e, &products, p->batch_n, !repeated);
 }
 
 const struct uw_layer_ops uw_layer_matmul = {

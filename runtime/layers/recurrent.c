@@ -9,6 +9,9 @@
  * are in scratch: of one step, or of all steps if a kernel runs all steps in one call. */
 #include "layer_shared.h"
 
+/* Multiply-adds that take as long as a gate of a cell and packing its part of the product. */
+#define CELL_WORK 64.0
+
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
 /* Blocks of `hidden` floats: rows of the weights; kept_of: kept per step. */
@@ -64,10 +67,11 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
         .bias = bias};
 }
 
-/* Gates and states of a minibatch, with the floats from one sample, and one step, to the next. */
+/* Gates and states of a minibatch, or of some of its samples, with the floats from one sample,
+ * and one step, to the next. */
 struct tape {
     const struct uw_layer *l;
-    uint32_t batch_n;
+    uint32_t batch_n, whole_n;  /* samples of the tape, and of the minibatch */
     float *gates, *h;
     size_t gates_sample, gates_step, h_sample, h_step;
 };
@@ -77,7 +81,7 @@ static struct tape tape_of(const struct uw_layer *l, uint32_t batch_n, float *y)
 {
     const struct uw_recurrent *g = &l->geometry.recurrent;
     size_t row = (size_t)kept_of(l) * g->hidden;
-    struct tape t = {.l = l, .batch_n = batch_n, .gates = l->aux, .h = y,
+    struct tape t = {.l = l, .batch_n = batch_n, .whole_n = batch_n, .gates = l->aux, .h = y,
                      .gates_sample = g->steps * row, .gates_step = row,
                      .h_sample = (size_t)g->steps * g->hidden, .h_step = g->hidden};
     if (g->last) {
@@ -98,6 +102,16 @@ static struct tape short_tape(const struct uw_layer *l, uint32_t batch_n, float 
         t.h_sample = t.h_step;
         t.h_step = 0;
     }
+    return t;
+}
+
+/* n samples of a tape from sample `at` on. */
+static struct tape part_of(const struct tape *whole, uint32_t at, uint32_t n)
+{
+    struct tape t = *whole;
+    t.batch_n = n;
+    t.gates += at * t.gates_sample;
+    t.h += at * t.h_sample;
     return t;
 }
 
@@ -132,18 +146,20 @@ static struct uw_gemm product(const struct tape *t, enum part part)
     case INPUT_STEP:
         m.beta = 0.0f, m.trans_b = true, m.n = all, m.k = g->in, m.ldb = g->in;
         m.m = part == INPUT ? rows : t->batch_n;
+        m.rows_of = part == INPUT ? 0 : t->whole_n;
         m.lda = part == INPUT ? g->in : g->steps * g->in;
         m.ldc = part == INPUT ? one : gates_sample;
         break;
     case STATE:
     case STATE_NEW:
         m.beta = part == STATE ? 1.0f : 0.0f, m.trans_b = true;
-        m.m = t->batch_n, m.n = some, m.k = g->hidden;
+        m.m = t->batch_n, m.n = some, m.k = g->hidden, m.rows_of = t->whole_n;
         m.lda = (uint32_t)t->h_sample, m.ldb = g->hidden, m.ldc = gates_sample;
         break;
     case BW_STATE:
     case BW_STATE_NEW:
         m.beta = gru ? 1.0f : 0.0f, m.m = t->batch_n, m.n = g->hidden, m.k = some;
+        m.rows_of = t->whole_n;
         m.lda = gates_sample, m.ldb = g->hidden, m.ldc = g->hidden;
         break;
     case BW_INPUT:
@@ -193,6 +209,20 @@ static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, ui
     return l->keeps_aux ? 0 : uw_size_mul(step, r.steps);
 }
 
+/* Scratch of the products of a time step, with one thread. */
+static size_t step_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+{
+    static const enum part parts[] = {INPUT_STEP, STATE, STATE_NEW, BW_STATE, BW_STATE_NEW};
+    struct tape t = tape_of(l, batch_n, NULL);
+    size_t most = 0;
+    for (uint32_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct uw_gemm m = product(&t, parts[i]);
+        size_t bytes = k->gemm_scratch_bytes(k, &m, 1);
+        most = bytes > most ? bytes : most;
+    }
+    return uw_arena_padded(most);
+}
+
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
@@ -200,6 +230,9 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
     struct uw_recurrence r;
     const struct uw_recurrence_kernels *all = all_steps(k, l, batch_n, &r);
     size_t most = all != NULL && l->keeps_aux ? all->scratch_bytes(k, &r) : 0;
+    size_t each = all == NULL ? uw_size_mul(step_bytes(l, k, batch_n), threads) : 0;
+
+    most = each > most ? each : most;
 
     for (int part = 0; part < PARTS_N; part++) {
         if (all != NULL && part != INPUT && part != BW_INPUT && part != PARAM_IH) {
@@ -287,6 +320,64 @@ static int forward_whole(const struct uw_exec *e, const struct uw_layer *l,
                             t.gates, r->keeps || !last ? t.h : NULL, last ? y : NULL);
 }
 
+/* A pass over the minibatch, step by step. An item has samples_n samples: the threads divide them,
+ * as the steps of one sample must follow each other. */
+struct passing {
+    const struct tape *t;
+    uint32_t samples_n;
+    const float *x;             /* forward without a backward pass: gates of a step are computed */
+    float *dh;                  /* backward: kept_of * hidden floats a sample */
+};
+
+static struct tape item_of(const struct passing *p, uint32_t item, uint32_t *at)
+{
+    uint32_t rest = p->t->batch_n - item * p->samples_n;
+    *at = item * p->samples_n;
+    return part_of(p->t, *at, rest < p->samples_n ? rest : p->samples_n);
+}
+
+static int run_items(const struct uw_exec *e, struct passing *p, uw_item_fn fn)
+{
+    const struct uw_recurrent *g = &p->t->l->geometry.recurrent;
+    uint32_t batch_n = p->t->batch_n, threads = uw_workers_threads(e->workers);
+    double row = gates_of(p->t->l) * (double)g->hidden;
+    double work = (double)batch_n * g->steps * row * (g->hidden + CELL_WORK);
+    double bytes = (double)batch_n * g->steps * row * sizeof(float);
+
+    p->samples_n = batch_n;
+    if (uw_workers_for(e->workers, work, bytes) == e->workers) {
+        p->samples_n = (batch_n + threads - 1) / threads;
+    }
+    return uw_run_items(e, step_bytes(p->t->l, e->kernels, batch_n), work, bytes,
+                        (batch_n + p->samples_n - 1) / p->samples_n, fn, p);
+}
+
+static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct passing *p = arg;
+    uint32_t at;
+    const struct tape t = item_of(p, item, &at);
+    const struct uw_recurrent *g = &t.l->geometry.recurrent;
+    const float *h_prev = NULL, *a_prev = NULL;
+    int rc = UW_OK;
+
+    for (uint32_t i = 0; i < g->steps && rc == UW_OK; i++) {
+        uint32_t s = step_at(g, i);
+        float *a = t.gates + s * t.gates_step;
+        float *h = t.h + s * t.h_step;
+        if (p->x != NULL) {
+            rc = project(e, &t, INPUT_STEP, p->x + ((size_t)at * g->steps + s) * g->in, a);
+        }
+        if (rc == UW_OK && h_prev != NULL) {
+            rc = project_state(e, &t, h_prev, a);
+        }
+        rc = rc < 0 ? rc : cell_forward(e, &t, h_prev, a_prev, a, h);
+        h_prev = h;
+        a_prev = a;
+    }
+    return rc;
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
@@ -300,25 +391,14 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     const struct tape t = keeps ? tape_of(l, p->batch_n, y)
                                 : short_tape(l, p->batch_n, e->scratch, y);
     const struct uw_exec rest = after_own(e, l, p->batch_n);
-    const float *h_prev = NULL, *a_prev = NULL;
+    struct passing steps = {.t = &t, .x = keeps ? NULL : x[0]};
     int rc = keeps ? project(&rest, &t, INPUT, x[0], t.gates) : UW_OK;
 
-    for (uint32_t i = 0; i < g->steps && rc == UW_OK; i++) {
-        uint32_t s = step_at(g, i);
-        float *a = t.gates + s * t.gates_step;
-        float *h = t.h + s * t.h_step;
-        rc = keeps ? UW_OK : project(&rest, &t, INPUT_STEP, x[0] + (size_t)s * g->in, a);
-        if (rc == UW_OK && h_prev != NULL) {
-            rc = project_state(&rest, &t, h_prev, a);
-        }
-        rc = rc < 0 ? rc : cell_forward(e, &t, h_prev, a_prev, a, h);
-        h_prev = h;
-        a_prev = a;
-    }
+    rc = rc < 0 ? rc : run_items(&rest, &steps, forward_item);
     if (rc == UW_OK && keeps && g->last) {
         const struct uw_copy c = {.rows = p->batch_n, .row_n = g->hidden, .x_step = t.h_sample,
                                   .y_step = g->hidden};
-        rc = e->kernels->copy->copy(e, &c, h_prev, y, false);
+        rc = e->kernels->copy->copy(e, &c, t.h + step_at(g, g->steps - 1) * t.h_step, y, false);
     }
     return rc;
 }
@@ -353,6 +433,28 @@ static int backward_state(const struct uw_exec *e, const struct tape *t, const f
 }
 
 /* Backpropagation through time. */
+static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t item)
+{
+    const struct passing *p = arg;
+    uint32_t at;
+    const struct tape t = item_of(p, item, &at);
+    const struct uw_layer *l = t.l;
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    float *dh = p->dh + (size_t)at * kept_of(l) * g->hidden;
+    int rc = UW_OK;
+
+    for (uint32_t i = g->steps; i-- > 0 && rc == UW_OK;) {
+        uint32_t s = step_at(g, i), before = i > 0 ? step_at(g, i - 1) : 0;
+        float *a = t.gates + s * t.gates_step;
+        const float *dy = l->dy + (size_t)at * l->out_n + (g->last ? 0 : s * t.h_step);
+        rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
+                           i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
+                           g->last && i + 1 < g->steps ? NULL : dy, dh);
+        rc = rc < 0 || i == 0 ? rc : backward_state(e, &t, a, dh);
+    }
+    return rc;
+}
+
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
@@ -366,19 +468,9 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
         return all->bw(e, &r, l->param[WEIGHT_HH], t.h, g->last ? NULL : l->dy,
                        g->last ? l->dy : NULL, t.gates);
     }
-    float *dh = e->scratch;
-    int rc = uw_zero(e, dh, own_bytes(l, e->kernels, p->batch_n));
-
-    for (uint32_t i = g->steps; i-- > 0 && rc == UW_OK;) {
-        uint32_t s = step_at(g, i), before = i > 0 ? step_at(g, i - 1) : 0;
-        float *a = t.gates + s * t.gates_step;
-        const float *dy = l->dy + (g->last ? 0 : s * t.h_step);
-        rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
-                           i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
-                           g->last && i + 1 < g->steps ? NULL : dy, dh);
-        rc = rc < 0 || i == 0 ? rc : backward_state(&rest, &t, a, dh);
-    }
-    return rc;
+    struct passing steps = {.t = &t, .dh = e->scratch};
+    int rc = uw_zero(e, steps.dh, own_bytes(l, e->kernels, p->batch_n));
+    return rc < 0 ? rc : run_items(&rest, &steps, bw_prepare_item);
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

@@ -139,11 +139,11 @@ static void test_workers_share_only_what_is_worth_it(void **state)
     struct uw_workers alone, far = {.ops = &ops, .threads = 2, .alone = &alone};
     unsigned char times[7] = {0};
     uw_workers_init_alone(&alone, 2);
-    far.hand_off_ns = 1000;         /* a call takes 32; two threads do 80000 multiply-adds in one */
-    assert_ptr_equal(uw_workers_for(&far, 3.19e6, 0.0), &alone);
-    assert_ptr_equal(uw_workers_for(&far, 3.21e6, 0.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 3.21e6, 4096.0), &alone);     /* 32 lines move */
-    assert_ptr_equal(uw_workers_for(&far, 3.27e6, 4096.0), &far);
+    far.hand_off_ns = 1000;         /* a call takes 16; two threads do 40000 multiply-adds in one */
+    assert_ptr_equal(uw_workers_for(&far, 7.9e5, 0.0), &alone);
+    assert_ptr_equal(uw_workers_for(&far, 8.1e5, 0.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 8.1e5, 4096.0), &alone);     /* 32 lines move */
+    assert_ptr_equal(uw_workers_for(&far, 8.4e5, 4096.0), &far);
     assert_ptr_equal(uw_workers_for(&far, 2.0e7, 1e12), &far);          /* from memory either way */
     far.hand_off_ns = UINT32_MAX;   /* nobody answers */
     assert_ptr_equal(uw_workers_for(&far, 1e9, 0.0), &alone);

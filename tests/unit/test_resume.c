@@ -10,6 +10,7 @@
 #include "uwasa/checkpoint.h"
 
 #define BATCH_N 6u
+#define CLASSES 5u
 #define STEPS 8u
 
 static const struct uw_layer_def layers[] = {
@@ -23,10 +24,24 @@ static const struct uw_layer_def layers[] = {
     {.kind = UW_LAYER_LRN, .name = "lrn", .lrn = {.size = 3}},
     {.kind = UW_LAYER_DROPOUT, .name = "drop2", .dropout = {.rate = 0.5f}},
     FLATTEN("f"),
-    DENSE("d", 5),
+    DENSE("d", CLASSES),
 };
 static const struct uw_model_def def = {"resume", 2, 16, 18, layers,
                                         sizeof layers / sizeof layers[0]};
+
+/* Layers that divide their samples over the threads. */
+static const struct uw_layer_def sequence[] = {
+    {.kind = UW_LAYER_ATTENTION, .name = "attention", .attention = {.heads = 2}},
+    {.kind = UW_LAYER_LSTM, .name = "lstm", .recurrent = {.hidden = 200}},
+    {.kind = UW_LAYER_GRU, .name = "gru", .recurrent = {.hidden = 9, .reverse = true}},
+    {.kind = UW_LAYER_RNN, .name = "rnn", .recurrent = {.hidden = 7}},
+    {.kind = UW_LAYER_MATMUL, .name = "square", .inputs = {"rnn", "rnn"},
+     .matmul = {.trans_b = true}},
+    FLATTEN("f"),
+    DENSE("d", CLASSES),
+};
+static const struct uw_model_def sequence_def = {"sequence", 6, 0, 12, sequence,
+                                                 sizeof sequence / sizeof sequence[0]};
 
 static void run_scrambled(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
 {
@@ -37,15 +52,22 @@ static void run_scrambled(struct uw_workers *w, uw_task_fn fn, void *arg, uint32
 
 static const struct uw_workers_ops scrambled = {.name = "scrambled", .run = run_scrambled};
 
-static void open_trained(struct fixture *f, const struct uw_kernels *k, struct uw_workers *w,
-                         enum uw_optimizer_kind kind)
+static void open_trained_of(struct fixture *f, const struct uw_model_def *of,
+                            const struct uw_kernels *k, struct uw_workers *w,
+                            enum uw_optimizer_kind kind)
 {
-    *f = (struct fixture){.config = {.def = &def, .kernels = k, .workers = w, .batch_n = BATCH_N,
+    *f = (struct fixture){.config = {.def = of, .kernels = k, .workers = w, .batch_n = BATCH_N,
                                      .mode = UW_PLAN_FULL,
                                      .optimizer = {.kind = kind, .lr = 0.01f, .momentum =
                                          kind == UW_OPTIMIZER_SGD ? 0.9f : 0.0f}}};
     assert_int_equal(open_config(f), UW_OK);
     uw_model_init_weights(&f->m, 5);
+}
+
+static void open_trained(struct fixture *f, const struct uw_kernels *k, struct uw_workers *w,
+                         enum uw_optimizer_kind kind)
+{
+    open_trained_of(f, &def, k, w, kind);
 }
 
 /* Steps first .. last-1, each on its own data. */
@@ -100,23 +122,45 @@ static void test_resume_with_dropout_and_batchnorm_is_bit_for_bit(void **state)
     }
 }
 
+/* After three steps: the weights, and what the model then says. */
+static void check_threads(const struct uw_model_def *of, const struct uw_kernels *k)
+{
+    float *x = uw_test_floats((size_t)BATCH_N * 1024), *said = NULL;
+    float *weights = NULL;
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        struct uw_workers pool = {.ops = &scrambled, .threads = threads};
+        struct fixture f, asked;
+        const float *y;
+        open_trained_of(&f, of, k, threads > 1 ? &pool : NULL, UW_OPTIMIZER_SGD);
+        train(&f, 0, 3);
+        asked = (struct fixture){.config = f.config};
+        asked.config.mode = UW_PLAN_INFERENCE;
+        assert_int_equal(open_config(&asked), UW_OK);
+        size_t n = f.m.params.size_n, out_n = (size_t)BATCH_N * CLASSES;
+        memcpy(asked.m.params.x, f.m.params.x, n * sizeof(float));
+        assert_int_equal(uw_model_forward(&asked.m, x, BATCH_N, &y), UW_OK);
+        if (weights == NULL) {
+            weights = uw_test_floats(n);
+            said = uw_test_floats(out_n);
+            memcpy(weights, f.m.params.x, n * sizeof(float));
+            memcpy(said, y, out_n * sizeof(float));
+        }
+        assert_memory_equal(weights, f.m.params.x, n * sizeof(float));
+        assert_memory_equal(said, y, out_n * sizeof(float));
+        close_model(&asked);
+        close_model(&f);
+    }
+    uw_test_release(said);
+    uw_test_release(weights);
+    uw_test_release(x);
+}
+
 static void test_resume_any_number_of_threads_gives_the_same_bits(void **state)
 {
     (void)state;
     for (uint32_t k = 0; uw_kernels_at(k) != NULL; k++) {
-        struct fixture one;
-        open_trained(&one, uw_kernels_at(k), NULL, UW_OPTIMIZER_SGD);
-        train(&one, 0, 3);
-        for (uint32_t threads = 2; threads <= 3; threads++) {
-            struct uw_workers pool = {.ops = &scrambled, .threads = threads};
-            struct fixture many;
-            open_trained(&many, uw_kernels_at(k), &pool, UW_OPTIMIZER_SGD);
-            train(&many, 0, 3);
-            assert_memory_equal(one.m.params.x, many.m.params.x,
-                                one.m.params.size_n * sizeof(float));
-            close_model(&many);
-        }
-        close_model(&one);
+        check_threads(&def, uw_kernels_at(k));
+        check_threads(&sequence_def, uw_kernels_at(k));
     }
 }
 

@@ -48,6 +48,9 @@ struct uw_gemm {
     bool trans_a, trans_b;          /* A is stored [k][m], B is stored [n][k] */
     uint32_t m, n, k;
     uint32_t lda, ldb, ldc;
+    uint32_t rows_of;               /* m of the product of which these are some rows: they get the
+                                       same bits as in it, unless the table has recurrence slots.
+                                       0: a product of its own */
     float alpha, beta;
 };
 

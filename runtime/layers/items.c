@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layer_shared.h"
+
+#include <stdatomic.h>
+
+struct items {
+    const struct uw_exec *e;
+    size_t room;
+    uw_item_fn fn;
+    const void *arg;
+    _Atomic int rc;             /* the error of one item */
+};
+
+static void item_task(void *arg, uint32_t item, uint32_t thread)
+{
+    struct items *s = arg;
+    struct uw_exec mine = *s->e;
+    mine.workers = NULL;
+    mine.scratch = (uint8_t *)s->e->scratch + thread * s->room;
+    mine.scratch_bytes = s->room;
+    int rc = s->fn(&mine, s->arg, item);
+    if (rc < 0) {
+        atomic_store(&s->rc, rc);
+    }
+}
+
+int uw_run_items(const struct uw_exec *e, size_t room, double work, double bytes, uint32_t n,
+                 uw_item_fn fn, const void *arg)
+{
+    struct uw_exec all = *e;
+    all.workers = uw_workers_for(e->workers, work, bytes);
+    if (n == 1) {
+        return fn(&all, arg, 0);
+    }
+    struct items s = {.e = &all, .room = room, .fn = fn, .arg = arg, .rc = UW_OK};
+    if (uw_size_mul(uw_workers_threads(all.workers), room) > e->scratch_bytes) {
+        return UW_ERR_NOMEM;
+    }
+    uw_workers_run(all.workers, item_task, &s, n);
+    return atomic_load(&s.rc);
+}
