@@ -23,6 +23,12 @@
 #define UW_SIM_BANDWIDTH 1000000000u    /* bits a second */
 #define UW_SIM_LATENCY 0.005            /* seconds from node to node */
 #define UW_SIM_CELL_NODES 4u
+/* Whether it defines cells. */
+static inline bool uw_sim_has_cells(const struct uw_sim_cells *c)
+{
+    return c->nodes != 0 || c->cells != 0 || c->sizes_n != 0;
+}
+
 #define UW_SIM_TRACES_MAX (UW_SIM_GROUPS_MAX + 1u)
 
 struct uw_sim_options;
