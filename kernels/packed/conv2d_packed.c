@@ -90,6 +90,31 @@ static enum uw_small_part small_part(enum uw_winograd_part part)
     return UW_SMALL_BW_PARAM;
 }
 
+/* c, or the same as a convolution of images one row high, whose rows are longer: a kernel one pixel
+ * wide meets all pixels of a row alike. */
+static const struct uw_conv2d *in_one_row(const struct uw_conv2d *c, struct uw_normed_conv2d *room)
+{
+    uint64_t widest = (uint64_t)c->in_w * (c->in_h + 2u * (uint64_t)c->pad_h);
+    if (c->kernel_w != 1 || c->kernel_h == 1 || c->stride_h != 1 || c->stride_w != 1 ||
+        c->pad_w != 0 || widest > INT32_MAX ||
+        (uint64_t)c->in_w * c->dilation_h * c->kernel_h > INT32_MAX) {
+        return c;
+    }
+    if (c->normed) {
+        *room = *(const struct uw_normed_conv2d *)(const void *)c;
+    }
+    struct uw_conv2d row = *c;
+    row.in_h = row.out_h = row.kernel_h = row.dilation_h = 1;
+    row.pad_h = 0;
+    row.in_w = c->in_w * c->in_h;
+    row.out_w = c->out_w * c->out_h;
+    row.kernel_w = c->kernel_h;
+    row.dilation_w = c->in_w * c->dilation_h;
+    row.pad_w = c->in_w * c->pad_h;
+    room->conv2d = row;
+    return &room->conv2d;
+}
+
 static enum method method_of(const struct uw_tile *t, const struct uw_conv2d *c,
                              enum uw_winograd_part part, uint32_t batch_n)
 {
@@ -241,6 +266,8 @@ static struct uw_exec exec_of_method(const struct uw_exec *e, const struct uw_co
 int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
+    struct uw_normed_conv2d room;
+    c = in_one_row(c, &room);
     enum method method = method_of(all->kernels->tile, c, UW_WINOGRAD_FW, batch_n);
     const struct uw_exec here = exec_of_method(all, c, batch_n, method), *e = &here;
     switch (method) {
@@ -284,6 +311,8 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
                               uint32_t batch_n, const float *dy, const float *w, float *dx,
                               bool accumulate)
 {
+    struct uw_normed_conv2d room;
+    c = in_one_row(c, &room);
     if (is_sparse(all->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n, dy)) {
         const struct uw_exec here = exec_for(all, c, batch_n, SPARSE_SHARE, true);
         return uw_sparse_bw_input(&here, c, batch_n, dy, w, dx, accumulate);
@@ -377,7 +406,9 @@ static int weight_gradient(const struct uw_exec *all, const struct uw_conv2d *c,
 int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *x, const float *dy, float scale, float *dw, float *db)
 {
+    struct uw_normed_conv2d room;
     int rc = UW_OK;
+    c = in_one_row(c, &room);
     if (batch_n > 0 && dw != NULL) {
         rc = weight_gradient(e, c, batch_n, x, dy, scale, dw);
     }
@@ -393,6 +424,8 @@ bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_con
                                  uint32_t batch_n)
 {
     const struct uw_tile *t = k->tile;
+    struct uw_normed_conv2d room;
+    c = in_one_row(c, &room);
     if (t->norm == NULL) {
         return false;
     }
@@ -442,6 +475,8 @@ static size_t scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c, 
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
+    struct uw_normed_conv2d room;
+    c = in_one_row(c, &room);
     if (batch_n == 0) {
         return 0;
     }

@@ -191,13 +191,65 @@ static void untake_row(const struct uw_take *t, uint32_t k, const float *dy, flo
     }
 }
 
+/* The same along the last axis, inner 1: some rows at a time, as each index serves all of them. */
+enum { TAKE_ROWS = 8 };
+
+static void take_rows(const struct uw_take *t, uint32_t rows, const float *x, float *y)
+{
+    for (uint32_t k = 0; k < t->out; k++) {
+        float sum[TAKE_ROWS] = {0.0f};
+        for (uint32_t s = 0; s < t->taps; s++) {
+            int32_t index = t->index[(size_t)k * t->taps + s];
+            float w = t->weight != NULL ? t->weight[(size_t)k * t->taps + s] : 1.0f;
+            for (uint32_t r = 0; index >= 0 && r < rows; r++) {
+                float v = x[(size_t)r * t->in + (size_t)index];
+                sum[r] = s == 0 && t->weight == NULL ? v : sum[r] + w * v;
+            }
+        }
+        for (uint32_t r = 0; r < rows; r++) {
+            y[(size_t)r * t->out + k] = sum[r];
+        }
+    }
+}
+
+static void untake_rows(const struct uw_take *t, uint32_t rows, const float *dy, float *dx)
+{
+    for (uint32_t k = 0; k < t->out; k++) {
+        for (uint32_t s = 0; s < t->taps; s++) {
+            int32_t index = t->index[(size_t)k * t->taps + s];
+            float w = t->weight != NULL ? t->weight[(size_t)k * t->taps + s] : 1.0f;
+            for (uint32_t r = 0; index >= 0 && r < rows; r++) {
+                dx[(size_t)r * t->in + (size_t)index] += w * dy[(size_t)r * t->out + k];
+            }
+        }
+    }
+}
+
+static void take_last_axis(const struct take_job *j, size_t begin, size_t end)
+{
+    const struct uw_take *t = j->t;
+    for (size_t o = begin; o < end; o += TAKE_ROWS) {
+        uint32_t rows = end - o < TAKE_ROWS ? (uint32_t)(end - o) : TAKE_ROWS;
+        if (j->backward) {
+            untake_rows(t, rows, j->from + o * t->out, j->to + o * t->in);
+        } else {
+            take_rows(t, rows, j->from + o * t->in, j->to + o * t->out);
+        }
+    }
+}
+
 static void take_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
     const struct take_job *j = arg;
     const struct uw_take *t = j->t;
-    size_t end = ((size_t)task + 1) * j->per_task, x = t->in * t->inner, y = t->out * t->inner;
-    for (size_t o = task * j->per_task; o < (end < t->outer ? end : t->outer); o++) {
+    size_t begin = task * j->per_task, x = t->in * t->inner, y = t->out * t->inner;
+    size_t end = t->outer - begin < j->per_task ? t->outer : begin + j->per_task;
+    if (t->inner == 1) {
+        take_last_axis(j, begin, end);
+        return;
+    }
+    for (size_t o = begin; o < end; o++) {
         for (uint32_t k = 0; k < t->out; k++) {
             if (j->backward) {
                 untake_row(t, k, j->from + o * y + k * t->inner, j->to + o * x);

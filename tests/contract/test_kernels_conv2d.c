@@ -29,6 +29,24 @@ static void test_conv2d_every_option_matches_twin(void **state)
     check_shape(shape(4, 4, 8, 8, 3, 3, 1, 1, 1, 4), 0, 1);
 }
 
+/* Kernels one pixel wide, which the packed slots apply to images of one row. */
+static void test_conv2d_narrow_kernels_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t groups = 1 + uw_test_below(2), kernel = 2 + uw_test_below(5);
+        uint32_t dilation = 1 + uw_test_below(3), out = 1 + uw_test_below(12);
+        struct uw_conv2d c = shape(groups * (1 + uw_test_below(9)), groups * out,
+                                   (kernel - 1) * dilation + 1 + uw_test_below(30),
+                                   1 + uw_test_below(9), kernel, 1, 1 + uw_test_below(8) / 7, 0,
+                                   dilation, groups);
+        c.pad_h = uw_test_below(4);
+        c.out_h = (c.in_h + 2 * c.pad_h - (kernel - 1) * dilation - 1) / c.stride_h + 1;
+        c.out_h -= c.out_h > 1 && i % 8 == 0 ? 1 : 0;
+        check_shape(c, 1 + uw_test_below(4), 1 + uw_test_below(3));
+    }
+}
+
 /* Too thin for a register tile: depthwise, and one or two outputs. */
 static void test_conv2d_thin_groups_match_twin(void **state)
 {
@@ -358,6 +376,7 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
 
 const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_every_option_matches_twin),
+    cmocka_unit_test(test_conv2d_narrow_kernels_match_twin),
     cmocka_unit_test(test_conv2d_thin_groups_match_twin),
     cmocka_unit_test(test_channels_are_added_and_summed_up),
     cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),
