@@ -15,6 +15,11 @@
 #define BAND_MAX 32768u         /* floats of an image with its padding */
 #define PACKED_MAX 65536u       /* floats of the packed operand */
 #define FILLED 0.5              /* least share of lanes in use */
+/* A weight gradient whose output channels fill one register at most: a packed product would use
+ * each packed pixel for these few only. Of any size, within these limits. */
+#define NARROW_LANES 8u         /* of the register, at least */
+#define NARROW_LIST 1024u
+#define NARROW_BAND 262144u
 
 /* A padded image, so that no tap falls outside: element (channel, row, column) is at
  * channel * plane + row * pitch + column. */
@@ -142,20 +147,31 @@ static struct small plan_of(const struct uw_tile *t, const struct uw_conv2d *c,
     return s;
 }
 
+static bool is_narrow(const struct small *s, enum uw_small_part part)
+{
+    return part == UW_SMALL_BW_PARAM && s->c->out_channels <= s->ops->lanes &&
+           s->ops->lanes >= NARROW_LANES && s->list_n <= NARROW_LIST;
+}
+
 bool uw_small_fits(const struct uw_tile *t, const struct uw_conv2d *c, enum uw_small_part part,
                    uint32_t batch_n)
 {
-    double most = c->out_w % UW_TILE_PIECE_N == 0 ? WORK_MAX_PIECES : WORK_MAX;
-    if (t->small == NULL || c->groups != 1 || batch_n == 0 || work_of(c, batch_n) > most ||
+    if (t->small == NULL || c->groups != 1 || batch_n == 0 ||
         kernel_of(c) == 1 ||        /* a packed product needs no band */
         (part == UW_SMALL_BW_INPUT && (c->stride_h != 1 || c->stride_w != 1))) {
         return false;
     }
     struct small s = plan_of(t, c, part);
+    double most = c->out_w % UW_TILE_PIECE_N == 0 ? WORK_MAX_PIECES : WORK_MAX;
+    bool narrow = is_narrow(&s, part);
+    if (!narrow && work_of(c, batch_n) > most) {
+        return false;
+    }
     uint32_t pixels = part == UW_SMALL_FW ? c->out_w : c->in_w;
     double share = filled(s.ops, s.by_channels ? c->out_channels : pixels);
-    return share >= FILLED && s.list_n <= LIST_MAX && s.band.n <= BAND_MAX &&
-           s.band.front <= BAND_MAX && s.packed_n <= PACKED_MAX && s.sums_n <= PACKED_MAX;
+    return share >= FILLED && s.list_n <= LIST_MAX &&
+           s.band.n <= (narrow ? NARROW_BAND : BAND_MAX) && s.band.front <= BAND_MAX &&
+           s.packed_n <= PACKED_MAX && s.sums_n <= PACKED_MAX;
 }
 
 /* Lay out the areas in scratch and return their bytes; scratch NULL: only the bytes. */
