@@ -25,6 +25,7 @@ static void test_conv2d_every_option_matches_twin(void **state)
     check_shape(shape(2, 3, 20, 20, 17, 17, 1, 0, 1, 1), 1, 1); /* kernel beyond the inner block */
     check_shape(shape(3, 4, 9, 9, 3, 3, 3, 2, 2, 1), 2, 1);
     check_shape(shape(3, 8, 1, 40, 1, 7, 1, 0, 1, 1), 2, 1);    /* one row: signals */
+    check_shape(shape(20, 12, 32, 32, 3, 3, 1, 1, 1, 1), 2, 3); /* few outputs, large images */
     check_shape(shape(4, 4, 8, 8, 3, 3, 1, 1, 1, 1), 0, 1);     /* no sample */
     check_shape(shape(4, 4, 8, 8, 3, 3, 1, 1, 1, 4), 0, 1);
 }
