@@ -4,6 +4,7 @@
 #include "columns.h"
 #include "reservoir.h"
 #include "stream_lines.h"
+#include "stream_names.h"
 #include "stream_options.h"
 #include "stream_source.h"
 
@@ -32,24 +33,25 @@ struct uw_stream {
     struct uw_stream *next;
     uint32_t opened_n;              /* sets */
     struct uw_stream_options options;
-    uint32_t model_n, outputs_n;    /* floats of the model's sample, its classes; 0: not known */
-    bool wants_more;                /* a label or a value */
-    enum uw_stream_behind behind;   /* where a line has one */
+    struct uw_stream_wanted wanted; /* of the model's sample, and where a line has more */
+    uint32_t outputs_n;             /* classes of the model; 0: not known */
     enum uw_data_advice advice;
     struct uw_data_columns columns;
     struct uw_notes notes;
     struct uw_source source;
     pthread_mutex_t lock;           /* of all below */
     struct uw_stream_form form;     /* sample_n 0: not known yet */
+    struct uw_stream_order order[UW_SOURCE_SENDERS];
     struct uw_reservoir train, test;
     struct uw_dataset *tested;      /* the test set, of which samples_n follows; NULL: none */
-    float *x;                       /* [sample_n + 1] */
+    float *x;                       /* [sample_n + behind_n] */
     uint64_t arrived_n, refused_n, told_refused_n;
     uint32_t other_n, misfits_n;    /* numbers of first lines that do not fit, and how many do so */
     float least, most;              /* of features, of the first samples */
     struct timespec looked, told;
     char refusal[200], first_refusal[200];      /* the last and the first one */
     bool told_start, told_end, told_scale;
+    bool by_names, other_names;     /* a line was read by names; a header has none of them */
 };
 
 static struct uw_stream *streams;   /* open ones; opening and closing is one thread's */
@@ -73,47 +75,60 @@ static void refuse(struct uw_stream *s, uint64_t line_n, const char *why)
     }
 }
 
-/* Whether a line has words only, as names of columns. */
-static bool is_header(const char *text)
+/* A first line of n numbers does not fit. It may be cut; two are not. */
+static int count_misfit(struct uw_stream *s, uint32_t n)
 {
-    const char *first = text + strspn(text, " \t\r\"");
-    return *first != '{' && strpbrk(first, ",;\t ") != NULL &&
-           strchr("0123456789+-.,;", *first) == NULL;
-}
-
-/* A first line of another length than the model's sample. Such a line may be cut; two are not. */
-static int refuse_shape(struct uw_stream *s, const char *text, uint64_t line_n, uint32_t n)
-{
-    char why[160], either[32] = "";
-    if (!s->wants_more) {
-        snprintf(either, sizeof either, "%u features, or ", (unsigned)s->model_n);
-    }
-    snprintf(why, sizeof why, "has %u number%s (\"%.24s\"): the model takes %s%u features and "
-             "a %s, %u in all", (unsigned)n, n == 1 ? "" : "s", text, either, (unsigned)s->model_n,
-             s->behind == UW_STREAM_VALUE ? "value" : "label", (unsigned)s->model_n + 1u);
-    refuse(s, line_n, why);
     s->misfits_n = n == s->other_n ? s->misfits_n + 1u : 1u;
     s->other_n = n;
     return s->misfits_n < MISFITS ? UW_OK : UW_ERR_MISMATCH;
 }
 
+/* A first line of another length than the model's sample. */
+static int refuse_shape(struct uw_stream *s, const char *text, uint64_t line_n, uint32_t n)
+{
+    const struct uw_stream_wanted *w = &s->wanted;
+    char why[160], either[32] = "", what[24] = "a label";
+    if (!w->needed) {
+        snprintf(either, sizeof either, "%u features, or ", (unsigned)w->sample_n);
+    }
+    if (w->behind == UW_STREAM_VALUE) {
+        snprintf(what, sizeof what, w->behind_n == 1 ? "a value" : "%u values",
+                 (unsigned)w->behind_n);
+    }
+    bool may_be_values = s->outputs_n > 1 && n == w->sample_n + s->outputs_n;
+    snprintf(why, sizeof why, "has %u number%s (\"%.24s\"): the model takes %s%u features and %s, "
+             "%u in all%s", (unsigned)n, n == 1 ? "" : "s", text, either, (unsigned)w->sample_n,
+             what, (unsigned)(w->sample_n + w->behind_n),
+             may_be_values ? "; --loss mse learns values" : "");
+    refuse(s, line_n, why);
+    return count_misfit(s, n);
+}
+
 /* Whether a line of n numbers is a sample of the model. */
 static bool fits(const struct uw_stream *s, uint32_t n)
 {
-    bool alone = n == s->model_n && !s->wants_more;
-    return s->model_n == 0 ? n > 1 : alone || n == s->model_n + 1u;
+    const struct uw_stream_wanted *w = &s->wanted;
+    bool alone = n == w->sample_n && !w->needed;
+    return w->sample_n == 0 ? n > w->behind_n : alone || n == w->sample_n + w->behind_n;
 }
 
-/* Learn from the first sample how all are. */
+/* How lines are that have something behind their numbers, or not. */
+static struct uw_stream_form form_of(const struct uw_stream *s, uint32_t sample_n, bool behind)
+{
+    return (struct uw_stream_form){
+        .sample_n = sample_n, .behind = behind ? s->wanted.behind : UW_STREAM_NOTHING,
+        .behind_n = s->wanted.behind_n, .classes = s->columns.classes,
+        .classes_n = s->columns.classes_n, .names = &s->columns};
+}
+
+/* Learn from the first sample, or from a header, how all are. */
 static int take_shape(struct uw_stream *s, uint32_t n)
 {
-    bool alone = n == s->model_n;
-    s->form = (struct uw_stream_form){.sample_n = alone ? n : n - 1u,
-                                      .behind = alone ? UW_STREAM_NOTHING : s->behind,
-                                      .classes = s->columns.classes,
-                                      .classes_n = s->columns.classes_n};
-    uint32_t kept_n = s->form.sample_n + (s->form.behind == UW_STREAM_VALUE ? 1u : 0u);
-    s->x = malloc(((size_t)s->form.sample_n + 1u) * sizeof *s->x);
+    bool alone = n == s->wanted.sample_n;
+    s->form = form_of(s, alone ? n : n - s->wanted.behind_n, !alone);
+    uint32_t values_n = s->form.behind == UW_STREAM_VALUE ? s->form.behind_n : 0;
+    uint32_t kept_n = s->form.sample_n + values_n;
+    s->x = malloc(((size_t)s->form.sample_n + s->form.behind_n) * sizeof *s->x);
     int rc = s->x != NULL ? uw_reservoir_open(&s->train, s->options.keep_n, kept_n, SEED)
                           : UW_ERR_NOMEM;
     return rc < 0 ? rc
@@ -124,20 +139,79 @@ static int take_shape(struct uw_stream *s, uint32_t n)
 /* Take in a line while it is not known how samples are. Returns 1: it is one. */
 static int take_first(struct uw_stream *s, const char *text, uint64_t line_n)
 {
-    const struct uw_stream_form form = {.sample_n = s->model_n != 0 ? s->model_n : 1u};
-    uint32_t n = uw_stream_count(text), label;
+    uint32_t sample_n = s->wanted.sample_n != 0 ? s->wanted.sample_n : 1u, label;
+    struct uw_stream_form form = form_of(s, sample_n, true);
+    uint32_t n = uw_stream_count(text, &form);
     struct uw_error why = {.text = ""};
+    form.behind = UW_STREAM_NOTHING;
     if (n == 0) {
         float *x = malloc(((size_t)form.sample_n + 1u) * sizeof *x);
         int rc = x != NULL ? uw_stream_read_line(text, &form, x, &label, &why) : UW_ERR_NOMEM;
         free(x);
         if (rc != UW_ERR_NOMEM) {
             refuse(s, line_n, why.text);
-            s->refused_n -= line_n == 1 && is_header(text) ? 1u : 0u;
         }
         return rc != UW_ERR_NOMEM ? UW_OK : rc;
     }
     return fits(s, n) ? 1 : refuse_shape(s, text, line_n, n);
+}
+
+/* Name the columns, if they have no names yet, and find where a header has them. */
+static int find_columns(struct uw_stream *s, const char *text, struct uw_stream_order *order,
+                        struct uw_error *why)
+{
+    bool open = s->form.sample_n == 0, behind = false;
+    int rc = open && s->columns.features == NULL
+                 ? uw_stream_names_take(&s->columns, text, &s->wanted, &s->options.table, why) : 0;
+    rc = rc < 0 ? rc : uw_stream_order_take(order, text, &s->columns, &s->wanted, &behind, why);
+    if (rc > 0 && open) {
+        rc = take_shape(s, s->wanted.sample_n + (behind ? s->wanted.behind_n : 0));
+        return rc < 0 ? rc : 1;
+    }
+    return rc > 0 && s->form.behind != UW_STREAM_NOTHING && !behind
+               ? uw_error_set(why, UW_ERR_MISMATCH, "header: nothing is behind the sample") : rc;
+}
+
+/* Take a header. Returns 1 (it is one), 0 (it is none), or an error that ends the stream. */
+static int take_header(struct uw_stream *s, const char *text, uint64_t line_n,
+                       struct uw_stream_order *o)
+{
+    static const struct uw_data_columns none = {.features_n = 0};
+    struct uw_stream_order order = {.cells_n = 0};
+    struct uw_error why = {.text = ""};
+    bool first = line_n == 1, number = strchr("0123456789+-.", text[strspn(text, " \t")]) != NULL;
+    if ((!first && number) || !uw_stream_is_header(text, first ? &s->columns : &none)) {
+        return 0;
+    }
+    int rc = find_columns(s, text, &order, &why);
+    if (rc > 0) {
+        uw_stream_order_close(o);
+        *o = order;
+        s->by_names = true;
+        return 1;
+    }
+    uw_stream_order_close(&order);
+    s->other_names = s->other_names || (rc == 0 && first && s->columns.features != NULL);
+    if (rc == UW_ERR_MISMATCH) {        /* while nothing else has arrived, for good */
+        o->misfit = true;
+        refuse(s, line_n, why.text);
+        rc = s->form.sample_n == 0 ? rc : 1;
+    }
+    return rc == 0 ? first : rc;
+}
+
+/* The keys of a first JSON object name the columns. Returns 1: go on with it. */
+static int take_keys(struct uw_stream *s, const char *text, uint64_t line_n)
+{
+    struct uw_error why = {.text = ""};
+    bool json = text[strspn(text, " \t")] == '{';
+    int rc = json && s->columns.features == NULL
+                 ? uw_stream_names_take(&s->columns, text, &s->wanted, &s->options.table, &why) : 0;
+    if (rc == UW_ERR_MISMATCH) {
+        refuse(s, line_n, why.text);
+        return count_misfit(s, 0);
+    }
+    return rc < 0 ? rc : 1;
 }
 
 static void measure(struct uw_stream *s)
@@ -149,20 +223,44 @@ static void measure(struct uw_stream *s)
     }
 }
 
-static int take_line(struct uw_stream *s, const char *text, uint64_t line_n)
+/* Learn from a line how all are, if that is not known. Returns 1: it is. */
+static int learn_shape(struct uw_stream *s, const char *text, uint64_t line_n)
+{
+    if (s->form.sample_n != 0) {
+        return 1;
+    }
+    int rc = take_keys(s, text, line_n);
+    rc = rc != 1 ? rc : take_first(s, text, line_n);
+    if (rc == 1) {
+        const struct uw_stream_form form = form_of(s, s->wanted.sample_n, true);
+        s->by_names = uw_stream_is_named(text, &form);
+        rc = take_shape(s, uw_stream_count(text, &form));
+    }
+    return rc < 0 ? rc : s->form.sample_n != 0;
+}
+
+static int take_line(struct uw_stream *s, const char *text, uint64_t line_n,
+                     struct uw_stream_order *o)
 {
     uint32_t label;
     struct uw_error why = {.text = ""};
-    bool known = s->form.sample_n != 0;
-    if (text[strspn(text, " \t\r")] == '\0' || (known && line_n == 1 && is_header(text))) {
+    if (text[strspn(text, " \t\r")] == '\0') {
         return UW_OK;
     }
-    int rc = known ? 1 : take_first(s, text, line_n);
-    rc = rc == 1 && !known ? take_shape(s, uw_stream_count(text)) : rc;
-    if (rc < 0 || s->form.sample_n == 0) {
+    if (line_n == 1) {
+        uw_stream_order_close(o);
+    }
+    int rc = take_header(s, text, line_n, o);
+    if (rc != 0) {
+        return rc < 0 ? rc : UW_OK;
+    }
+    rc = learn_shape(s, text, line_n);
+    if (rc <= 0) {
         return rc;
     }
-    rc = uw_stream_read_line(text, &s->form, s->x, &label, &why);
+    s->form.order = o->cells_n != 0 ? o : NULL;
+    rc = o->misfit ? uw_error_set(&why, UW_ERR_CORRUPT, "follows a header that does not fit")
+                   : uw_stream_read_line(text, &s->form, s->x, &label, &why);
     if (rc == UW_OK && s->outputs_n != 0 && label >= s->outputs_n) {
         rc = uw_error_set(&why, UW_ERR_CORRUPT, "label %u: the model has %u classes",
                           (unsigned)label, (unsigned)s->outputs_n);
@@ -182,11 +280,12 @@ static int look(struct uw_stream *s)
 {
     char *text;
     uint64_t line_n = 0;
+    uint32_t from = 0;
     int rc = UW_OK, more = 1;
     for (uint32_t i = 0; i < LINES_MOST && more != 0 && rc == UW_OK; i++) {
-        more = uw_source_take(&s->source, &text, &line_n);
+        more = uw_source_take(&s->source, &text, &line_n, &from);
         if (more > 0) {
-            rc = take_line(s, text, line_n);
+            rc = take_line(s, text, line_n, &s->order[from]);
         } else if (more < 0) {
             refuse(s, line_n, "is longer than 1 MiB");
         }
@@ -231,7 +330,7 @@ static int read_stream(struct uw_dataset *base, uint64_t index, float *x, uint32
     memcpy(x, from, n * sizeof *x);
     *label = r->label[at];
     d->drawn = index;
-    d->value = r->features_n > n ? from[n] : 0.0f;
+    memcpy(d->values, from + n, (r->features_n - n) * sizeof *x);
     pthread_mutex_unlock(&s->lock);
     for (uint32_t k = 0; c->mean != NULL && k < n; k++) {
         x[k] = (x[k] - c->mean[k]) * c->inverse[k];
@@ -239,7 +338,7 @@ static int read_stream(struct uw_dataset *base, uint64_t index, float *x, uint32
     return rc;
 }
 
-/* The value of the sample that was just read: meanwhile another one may have taken its place. */
+/* The values of the sample that was just read: meanwhile another one may have taken its place. */
 static int read_stream_target(struct uw_dataset *base, uint64_t index, float *target)
 {
     struct uw_stream_set *d = (struct uw_stream_set *)base;
@@ -248,10 +347,11 @@ static int read_stream_target(struct uw_dataset *base, uint64_t index, float *ta
     const struct uw_reservoir *r;
     pthread_mutex_lock(&s->lock);
     size_t at = place_of(d, index, &r);
-    *target = d->drawn == index ? d->value : r->x[at * r->features_n + s->form.sample_n];
+    memcpy(target, d->drawn == index ? d->values : r->x + at * r->features_n + s->form.sample_n,
+           base->targets_n * sizeof *target);
     pthread_mutex_unlock(&s->lock);
-    if (c->target_mean != NULL) {
-        *target = (*target - c->target_mean[0]) * c->target_inverse[0];
+    for (uint32_t k = 0; c->target_mean != NULL && k < base->targets_n; k++) {
+        target[k] = (target[k] - c->target_mean[k]) * c->target_inverse[k];
     }
     return UW_OK;
 }
@@ -280,6 +380,9 @@ static void release(struct uw_stream *s)
         }
     }
     uw_source_close(&s->source);
+    for (uint32_t i = 0; i < UW_SOURCE_SENDERS; i++) {
+        uw_stream_order_close(&s->order[i]);
+    }
     uw_reservoir_close(&s->train);
     uw_reservoir_close(&s->test);
     pthread_mutex_destroy(&s->lock);
@@ -339,18 +442,28 @@ static int wait_for_first(struct uw_stream *s, const struct uw_data_config *conf
 }
 
 /* What the model wants of a line. */
-static void take_config(struct uw_stream *s, const struct uw_data_config *config)
+static int take_config(struct uw_stream *s, const struct uw_data_config *config,
+                       struct uw_error *err)
 {
     uint32_t h = config->height != 0 ? config->height : 1;
     uint32_t w = config->width != 0 ? config->width : 1;
-    bool value = config->wanted == UW_DATA_WANT_VALUES && config->outputs == 1 &&
-                 !config->leave_values;
-    s->model_n = config->channels * h * w;
-    s->outputs_n = config->outputs > 1 && config->wanted <= UW_DATA_WANT_LABELS ? config->outputs
-                                                                                : 0;
-    s->wants_more = config->wanted == UW_DATA_WANT_LABELS || config->wanted == UW_DATA_WANT_VALUES;
-    s->behind = value ? UW_STREAM_VALUE : UW_STREAM_LABEL;
+    bool said = s->options.table.target != NULL && config->wanted == UW_DATA_WANT_ANY;
+    bool wants = said || config->wanted == UW_DATA_WANT_VALUES;
+    bool values = wants && config->outputs != 0 && !config->leave_values;
+    if (wants && !values) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "%.80s: a sample of a stream has one label, "
+                            "or values to compute; masks, and labels for several outputs, are "
+                            "read from files, as csv: or npz:", s->name);
+    }
+    s->wanted = (struct uw_stream_wanted){
+        .sample_n = config->channels * h * w,
+        .behind = values ? UW_STREAM_VALUE : UW_STREAM_LABEL,
+        .behind_n = values ? config->outputs : 1u,
+        .needed = wants || config->wanted == UW_DATA_WANT_LABELS};
+    s->outputs_n = config->outputs > 1 && config->wanted <= UW_DATA_WANT_LABELS && !values
+                       ? config->outputs : 0;
     s->advice = config->tokens ? UW_DATA_ADVISES_NOTHING : config->advice;
+    return UW_OK;
 }
 
 static int start(struct uw_stream **stream, const char *name, const struct uw_data_config *config,
@@ -369,13 +482,14 @@ static int start(struct uw_stream **stream, const char *name, const struct uw_da
     s->options.keep_n = KEEP_N;
     s->options.epoch_n = EPOCH_N;
     s->source.listener = -1;
-    take_config(s, config);
     pthread_mutex_init(&s->lock, NULL);
     s->next = streams;
     streams = s;
     int rc = uw_stream_options_read(&s->options, s->name, err);
-    rc = rc < 0 ? rc : uw_stream_columns_take(&s->columns, &s->options, config, s->model_n,
-                                              s->behind == UW_STREAM_VALUE, &s->notes, err);
+    rc = rc < 0 ? rc : take_config(s, config, err);
+    bool values = s->wanted.behind == UW_STREAM_VALUE;
+    rc = rc < 0 ? rc : uw_stream_columns_take(&s->columns, &s->options, config, s->wanted.sample_n,
+                                              values ? s->wanted.behind_n : 0, &s->notes, err);
     s->told_scale = s->columns.mean != NULL || s->options.table.scale_said ||
                     s->advice == UW_DATA_ADVISES_NOTHING;
     rc = rc < 0 ? rc : uw_source_open(&s->source, s->options.address, &s->options.files, err);
@@ -402,7 +516,12 @@ int uw_stream_open(struct uw_stream_set *d, const char *name, const struct uw_da
                                   .width = 1, .classes = classes_n, .endless = !config->test,
                                   .samples_n = !config->test   ? s->options.epoch_n
                                                : s->test.n > 1u ? s->test.n : 1u,
-                                  .targets_n = s->form.behind == UW_STREAM_VALUE ? 1u : 0u};
+                                  .targets_n = s->train.features_n - s->form.sample_n};
+    d->values = malloc(((size_t)d->base.targets_n + 1u) * sizeof *d->values);
+    if (d->values == NULL) {
+        uw_stream_close(d);
+        return uw_error_set(err, UW_ERR_NOMEM, "%.60s: no memory", name);
+    }
     return UW_OK;
 }
 
@@ -414,6 +533,8 @@ void uw_stream_close(struct uw_stream_set *d)
     if (d->stream != NULL && --d->stream->opened_n == 0) {
         release(d->stream);
     }
+    free(d->values);
+    d->values = NULL;
     d->stream = NULL;
 }
 
@@ -436,11 +557,24 @@ const struct uw_notes *uw_stream_notes(const struct uw_stream_set *d)
 
 static void tell_start(const struct uw_stream *s, char *text, size_t text_bytes)
 {
-    static const char *const behind[] = {[UW_STREAM_NOTHING] = "", [UW_STREAM_LABEL] =
-                                         " and a label", [UW_STREAM_VALUE] = " and a value"};
-    snprintf(text, text_bytes, "%.60s: lines of %u numbers%s; up to %u samples are kept",
-             s->options.address, (unsigned)s->form.sample_n, behind[s->form.behind],
-             (unsigned)s->options.keep_n);
+    const struct uw_stream_form *f = &s->form;
+    const struct uw_data_columns *c = &s->columns;
+    bool values = f->behind == UW_STREAM_VALUE;
+    const char *name = !s->by_names ? NULL
+                       : !values    ? c->label : c->targets != NULL ? c->targets[0] : NULL;
+    char behind[96] = "";
+    if (values && f->behind_n > 1) {
+        snprintf(behind, sizeof behind, " and %u values", (unsigned)f->behind_n);
+    } else if (f->behind != UW_STREAM_NOTHING) {
+        snprintf(behind, sizeof behind, " and a %s%s%.40s%s", values ? "value" : "label",
+                 name != NULL ? " in \"" : "", name != NULL ? name : "", name != NULL ? "\"" : "");
+    }
+    snprintf(text, text_bytes, "%.60s: lines of %u numbers%s%s; up to %u samples are kept",
+             s->options.address, (unsigned)f->sample_n, behind,
+             s->by_names      ? ", taken by their names"
+             : s->other_names ? ", taken by their places: the header has none of the names that "
+                                "the model was trained with"
+                              : "", (unsigned)s->options.keep_n);
 }
 
 /* Features that are far from 1 are learned badly. */

@@ -30,7 +30,7 @@ struct uw_stream_set {
     struct uw_stream *stream;   /* NULL when closed */
     bool test;
     uint64_t drawn;             /* index of the last sample read from a stream with values ... */
-    float value;                /* ... and its value */
+    float *values;              /* ... and its values, [base.targets_n] */
 };
 
 /* Open a set of the stream with this name, as "stream:-,keep=50".

@@ -2,6 +2,7 @@
 #include "stream_lines.h"
 
 #include "table_labels.h"
+#include "table_text.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -119,15 +120,22 @@ static int find_label(const struct uw_stream_form *f, const struct uw_cell *cell
     return check_label(value, at, label, err);
 }
 
+static uint32_t behind_n(const struct uw_stream_form *f)
+{
+    return f->behind == UW_STREAM_NOTHING ? 0 : f->behind_n != 0 ? f->behind_n : 1u;
+}
+
 /* Take what is behind the numbers: a label, or a value into *value. */
-static int take_behind(const struct uw_stream_form *f, const struct uw_cell *cell, const char *at,
-                       float *value, uint32_t *label, struct uw_error *err)
+static int take_behind(const struct uw_stream_form *f, const struct uw_cell *cell, bool comma,
+                       const char *at, float *value, uint32_t *label, struct uw_error *err)
 {
     if (f->behind == UW_STREAM_LABEL) {
         return find_label(f, cell, at, label, err);
     }
-    return uw_cell_number(cell, false, value)
-               ? UW_OK : fail(err, at, "has no value, a number behind the sample");
+    return uw_cell_number(cell, comma, value) ? UW_OK
+           : behind_n(f) == 1 ? fail(err, at, "has no value, a number behind the sample")
+           : uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": needs %u values, numbers behind the "
+                          "sample", at, (unsigned)behind_n(f));
 }
 
 /* ---- JSON ---- */
@@ -142,61 +150,131 @@ static bool is_number(const cJSON *item)
     return cJSON_IsNumber(item) && isfinite((float)item->valuedouble);
 }
 
-/* Elements of "x", all of them numbers, or null where gaps are allowed, and 1 more for a label; 0:
- * the line has no such list. */
-static uint32_t count_json(const cJSON *line, bool gaps)
+static const cJSON *find_item(const cJSON *line, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, name);
+    return item != NULL ? item : cJSON_GetObjectItem(line, name);
+}
+
+/* Whether numbers are asked for by their names, not in a list "x". */
+static bool is_named(const cJSON *line, const struct uw_stream_form *f)
+{
+    return cJSON_IsObject(line) && f->names != NULL && f->names->features != NULL &&
+           f->names->features_n == f->sample_n &&
+           !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(line, "x"));
+}
+
+/* The label or value j of a line; NULL: there is none. */
+static const cJSON *find_behind(const cJSON *line, const struct uw_stream_form *f, uint32_t j)
+{
+    const struct uw_data_columns *c = f->names;
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, "label");
+    bool values = f->behind == UW_STREAM_VALUE;
+    const char *name = c == NULL ? NULL
+                       : !values ? c->label
+                       : c->targets != NULL && j < c->targets_n ? c->targets[j] : NULL;
+    const cJSON *named = name != NULL ? find_item(line, name) : NULL;
+    if (named != NULL) {
+        return named;
+    }
+    if (cJSON_IsArray(item) && values) {
+        return (uint32_t)cJSON_GetArraySize(item) == behind_n(f) ? cJSON_GetArrayItem(item, (int)j)
+                                                                 : NULL;
+    }
+    return behind_n(f) <= 1 ? item : NULL;
+}
+
+/* Numbers of a line, all of them numbers, or null where gaps are allowed; 0: there are none. */
+static uint32_t count_features(const cJSON *line, const struct uw_stream_form *f)
 {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
+    bool named = is_named(line, f), good = named || cJSON_IsArray(x);
     uint32_t n = 0;
-    bool good = cJSON_IsArray(x);
+    x = named ? NULL : x;
     cJSON_ArrayForEach(item, x) {
-        good = good && (is_number(item) || (gaps && cJSON_IsNull(item)));
+        good = good && (is_number(item) || (f->gap != NULL && cJSON_IsNull(item)));
         n++;
     }
-    n += cJSON_GetObjectItemCaseSensitive(line, "label") != NULL && n != 0 ? 1u : 0u;
+    for (uint32_t k = 0; named && k < f->sample_n; k++) {
+        item = find_item(line, f->names->features[k]);
+        good = good && (is_number(item) || cJSON_IsBool(item) ||
+                        (f->gap != NULL && cJSON_IsNull(item)));
+        n++;
+    }
     return good ? n : 0;
 }
 
-/* Take "label", a number or a word. */
-static int take_json_behind(const struct uw_stream_form *f, const cJSON *of, const char *text,
-                            float *value, uint32_t *label, struct uw_error *err)
+/* Take what is behind, each a number or a word. */
+static int take_json_behind(const struct uw_stream_form *f, const cJSON *line, const char *text,
+                            float *values, uint32_t *label, struct uw_error *err)
 {
-    char number[32] = "";
-    struct uw_cell cell = {.text = number};
-    if (is_number(of)) {
-        cell.bytes = (size_t)snprintf(number, sizeof number, "%.9g", of->valuedouble);
-    } else if (cJSON_IsString(of)) {
-        cell = (struct uw_cell){.text = of->valuestring, .bytes = strlen(of->valuestring)};
+    int rc = UW_OK;
+    for (uint32_t j = 0; j < behind_n(f) && rc == UW_OK; j++) {
+        const cJSON *of = find_behind(line, f, j);
+        char number[32] = "";
+        struct uw_cell cell = {.text = number};
+        if (is_number(of)) {
+            cell.bytes = (size_t)snprintf(number, sizeof number, "%.9g", of->valuedouble);
+        } else if (cJSON_IsString(of)) {
+            cell = (struct uw_cell){.text = of->valuestring, .bytes = strlen(of->valuestring)};
+        }
+        rc = take_behind(f, &cell, false, text, values + j, label, err);
     }
-    return take_behind(f, &cell, text, value, label, err);
+    return rc;
+}
+
+static void take_json_number(const struct uw_stream_form *f, const cJSON *item, uint32_t i,
+                             float *x)
+{
+    x[i] = cJSON_IsNumber(item) ? (float)item->valuedouble : cJSON_IsTrue(item) ? 1.0f : 0.0f;
+    if (f->gap != NULL) {
+        f->gap[i] = cJSON_IsNull(item);
+    }
+}
+
+/* Say why a line has not the numbers of a sample. */
+static int fail_json(const char *text, const cJSON *line, const struct uw_stream_form *f,
+                     uint32_t n, struct uw_error *err)
+{
+    bool named = is_named(line, f);
+    for (uint32_t k = 0; named && n == 0 && k < f->sample_n; k++) {
+        const cJSON *item = find_item(line, f->names->features[k]);
+        if (!is_number(item) && !cJSON_IsBool(item) && !(f->gap != NULL && cJSON_IsNull(item))) {
+            return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": has no number \"%.40s\", nor a "
+                                "list \"x\" of numbers", text, f->names->features[k]);
+        }
+    }
+    return fail(err, text, line == NULL ? "is no JSON"
+                           : n == 0     ? "has no list \"x\" of numbers"
+                           : n < f->sample_n ? "too few numbers" : "too many numbers");
 }
 
 static int read_json(const char *text, const struct uw_stream_form *f, float *x, uint32_t *label,
                      struct uw_error *err)
 {
     cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
-    const cJSON *item, *of = cJSON_GetObjectItemCaseSensitive(line, "label");
-    uint32_t n = count_json(line, f->gap != NULL), i = 0;
-    int rc = UW_OK;
-    n -= n != 0 && of != NULL ? 1u : 0u;
-    if (n != f->sample_n) {
-        rc = fail(err, text, line == NULL ? "is no JSON"
-                             : n == 0     ? "has no list \"x\" of numbers"
-                             : n < f->sample_n ? "too few numbers" : "too many numbers");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
+    uint32_t n = count_features(line, f), i = 0;
+    bool named = is_named(line, f);
+    int rc = n == f->sample_n ? UW_OK : fail_json(text, line, f, n, err);
+    list = named || rc < 0 ? NULL : list;
+    cJSON_ArrayForEach(item, list) {
+        take_json_number(f, item, i++, x);
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "x")) {
-        if (rc == UW_OK && f->gap != NULL) {
-            f->gap[i] = cJSON_IsNull(item);
-        }
-        if (rc == UW_OK) {
-            x[i++] = cJSON_IsNull(item) ? 0.0f : (float)item->valuedouble;
-        }
+    for (uint32_t k = 0; named && rc == UW_OK && k < n; k++) {
+        take_json_number(f, find_item(line, f->names->features[k]), k, x);
     }
-    if (rc == UW_OK && f->behind != UW_STREAM_NOTHING) {
-        rc = take_json_behind(f, of, text, x + f->sample_n, label, err);
-    }
+    rc = rc < 0 ? rc : take_json_behind(f, line, text, x + f->sample_n, label, err);
     cJSON_Delete(line);
     return rc;
+}
+
+bool uw_stream_is_named(const char *text, const struct uw_stream_form *form)
+{
+    cJSON *line = is_json(text) ? cJSON_ParseWithOpts(text, NULL, true) : NULL;
+    bool named = is_named(line, form);
+    cJSON_Delete(line);
+    return named;
 }
 
 /* ---- lines ---- */
@@ -225,7 +303,7 @@ static struct uw_cell take_cell(struct cursor *c)
     return cell;
 }
 
-uint32_t uw_stream_count(const char *text)
+uint32_t uw_stream_count(const char *text, const struct uw_stream_form *form)
 {
     struct cursor c = cursor_of(text);
     float value;
@@ -233,7 +311,9 @@ uint32_t uw_stream_count(const char *text)
     int rc = 1;
     if (is_json(text)) {
         cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
-        n = count_json(line, false);
+        n = count_features(line, form);
+        n += n == 0 || find_behind(line, form, 0) == NULL ? 0
+             : behind_n(form) != 0                        ? behind_n(form) : 1u;
         cJSON_Delete(line);
         return n;
     }
@@ -248,6 +328,32 @@ uint32_t uw_stream_count(const char *text)
     return rc < 0 ? 0 : n;
 }
 
+/* Read a line whose cells are in the order of a header. */
+static int read_ordered(const char *text, const struct uw_stream_form *f, float *x,
+                        uint32_t *label, struct uw_error *err)
+{
+    const struct uw_stream_order *o = f->order;
+    struct uw_lines l = {.text = text, .bytes = strlen(text), .delimiter = o->delimiter};
+    bool comma = o->delimiter != ',';
+    int rc = UW_OK;
+    uint32_t n = uw_lines_next(&l) ? uw_lines_count(&l) : 0;
+    if (n != o->cells_n) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": %u cells, the header has %u", text,
+                            (unsigned)n, (unsigned)o->cells_n);
+    }
+    for (uint32_t i = 0; i < n && rc == UW_OK; i++) {
+        const struct uw_cell cell = uw_lines_cell(&l);
+        uint32_t k = o->place[i];
+        if (k < f->sample_n) {
+            bool good = uw_cell_number(&cell, comma, &x[k]) || uw_cell_truth(&cell, &x[k]);
+            rc = good ? UW_OK : fail(err, cell.text, uw_cell_fault(&cell));
+        } else if (k != UINT32_MAX && f->behind != UW_STREAM_NOTHING) {
+            rc = take_behind(f, &cell, comma, text, &x[k], label, err);
+        }
+    }
+    return rc;
+}
+
 int uw_stream_read_line(const char *text, const struct uw_stream_form *form, float *x,
                         uint32_t *label, struct uw_error *err)
 {
@@ -257,15 +363,18 @@ int uw_stream_read_line(const char *text, const struct uw_stream_form *form, flo
     if (is_json(text)) {
         return read_json(text, form, x, label, err);
     }
+    if (form->order != NULL) {
+        return read_ordered(text, form, x, label, err);
+    }
     for (uint32_t i = 0; i < form->sample_n; i++) {
         int n = take_number(&c, &x[i]);
         if (n != 1) {
             return fail(err, c.at, n < 0 ? "not a number" : "too few numbers");
         }
     }
-    if (form->behind != UW_STREAM_NOTHING) {
+    for (uint32_t j = 0; j < behind_n(form) && rc == UW_OK; j++) {
         const struct uw_cell cell = take_cell(&c);
-        rc = take_behind(form, &cell, text, x + form->sample_n, label, err);
+        rc = take_behind(form, &cell, false, text, x + form->sample_n + j, label, err);
     }
     return rc == UW_OK && *skip(c.at) != '\0' ? fail(err, c.at, "too many numbers") : rc;
 }

@@ -45,9 +45,14 @@ static bool take_file(struct uw_mqtt_files *f, const char *text)
 /* Keep an option that tables have too for its reader. */
 static bool take_common(const char *text, char *common, size_t common_bytes)
 {
+    static const char *const keys[] = {"classes=", "scale=", "target-scale=", "label=", "target=",
+                                       "drop="};
     size_t used = strlen(common);
-    if (strncmp(text, "classes=", 8) != 0 && strncmp(text, "scale=", 6) != 0 &&
-        strncmp(text, "target-scale=", 13) != 0) {
+    bool found = false;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        found = found || strncmp(text, keys[i], strlen(keys[i])) == 0;
+    }
+    if (!found) {
         return false;
     }
     snprintf(common + used, common_bytes - used, ",%s", text);
@@ -56,8 +61,8 @@ static bool take_common(const char *text, char *common, size_t common_bytes)
 
 int uw_stream_options_read(struct uw_stream_options *o, const char *name, struct uw_error *err)
 {
-    static const struct uw_table_form form = {"one stream", "keep, epoch, classes, scale and "
-                                              "target-scale", 1};
+    static const struct uw_table_form form = {"one stream", "keep, epoch, label, target, "
+                                              "drop, classes, scale and target-scale", 1};
     char common[UW_STREAM_NAME_BYTES + 8u] = "stream";
     snprintf(o->address, sizeof o->address, "%s", name);
     char *part = strchr(o->address, ',');
@@ -74,7 +79,8 @@ int uw_stream_options_read(struct uw_stream_options *o, const char *name, struct
     if (!good) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "%.80s: options are keep=N and epoch=N, whole numbers from 1 to "
-                            "10000000, classes=A+B+..., scale=255 and target-scale=N%s", name,
+                            "10000000, label=NAME, target=NAME+..., drop=NAME+..., "
+                            "classes=A+B+..., scale=255 and target-scale=N%s", name,
                             mqtt ? ", password=FILE, ca=FILE, cert=FILE and key=FILE" : "");
     }
     return uw_table_options_read(&o->table, common, &form, err);
@@ -106,17 +112,17 @@ static int take_classes(struct uw_data_columns *c, const char *said, struct uw_n
     return uw_names_read(said, &c->classes, &c->classes_n);
 }
 
-/* Leave out what a set with labels does not have, or one with a value. */
-static void leave_out(struct uw_data_columns *c, bool value)
+/* Leave out what a set with labels does not have, or one with so many values. */
+static void leave_out(struct uw_data_columns *c, uint32_t values_n)
 {
-    if (value) {
+    if (values_n != 0) {
         uw_names_free(c->classes, c->classes_n);
         free(c->label);
         c->classes = NULL;
         c->label = NULL;
         c->classes_n = 0;
     }
-    if (!value || c->targets_n != 1) {
+    if (c->targets_n != values_n) {
         uw_names_free(c->targets, c->targets_n);
         free(c->target_mean);
         free(c->target_inverse);
@@ -166,21 +172,22 @@ static int take_scale(struct uw_data_columns *c, const struct uw_stream_options 
     return UW_OK;
 }
 
-/* The same of the value. */
+/* The same of n values. */
 static int take_target_scale(struct uw_data_columns *c, const struct uw_stream_options *o,
-                             const struct uw_data_columns *like, struct uw_notes *notes,
-                             struct uw_error *err)
+                             const struct uw_data_columns *like, uint32_t n,
+                             struct uw_notes *notes, struct uw_error *err)
 {
-    if (uw_target_scale_is_earlier(&o->table, like, 1, notes)) {
+    if (uw_target_scale_is_earlier(&o->table, like, n, notes)) {
         return UW_OK;
     }
     if (o->table.target_scale == UW_TARGET_SCALE_STANDARD) {
         return fail_standard(o, "target-scale", err);
     }
     if (o->table.target_scale == UW_TARGET_SCALE_DIVIDE) {
-        uw_note(notes, "the value is learned divided by %g: losses are those of scaled values, "
-                "answers are in the units of the data", (double)o->table.divisor);
-        return divide(&c->target_mean, &c->target_inverse, 1, o->table.divisor, o, err);
+        uw_note(notes, "%s learned divided by %g: losses are those of scaled values, answers are "
+                "in the units of the data", n == 1 ? "the value is" : "values are",
+                (double)o->table.divisor);
+        return divide(&c->target_mean, &c->target_inverse, n, o->table.divisor, o, err);
     }
     free(c->target_mean);
     free(c->target_inverse);
@@ -188,32 +195,45 @@ static int take_target_scale(struct uw_data_columns *c, const struct uw_stream_o
     return UW_OK;
 }
 
+/* Refuse options of a label where there are values, and the other way round. */
+static int check_said(const struct uw_stream_options *o, uint32_t values_n, struct uw_error *err)
+{
+    bool scale = o->table.target_scale > UW_TARGET_SCALE_NONE;
+    if (values_n == 0 && (scale || o->table.target != NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.60s: %s= is for values, here are labels: "
+                            "--loss mse learns values", o->address,
+                            scale ? "target-scale" : "target");
+    }
+    return values_n == 0 || o->table.label == NULL
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_INVALID, "%.60s: label= is for classes, here are values: "
+                              "target=NAME+... names them", o->address);
+}
+
 int uw_stream_columns_take(struct uw_data_columns *columns, const struct uw_stream_options *o,
-                           const struct uw_data_config *config, uint32_t sample_n, bool value,
-                           struct uw_notes *notes, struct uw_error *err)
+                           const struct uw_data_config *config, uint32_t sample_n,
+                           uint32_t values_n, struct uw_notes *notes, struct uw_error *err)
 {
     const struct uw_data_columns *like = config->like;
-    bool said = o->table.target_scale > UW_TARGET_SCALE_NONE;
-    int rc = UW_OK;
     *columns = (struct uw_data_columns){.features_n = 0};
-    if (said && !value) {
-        return uw_error_set(err, UW_ERR_INVALID, "%.60s: target-scale= is for values, here are "
-                            "labels: --loss mse learns values", o->address);
+    int rc = check_said(o, values_n, err);
+    if (rc < 0) {
+        return rc;
     }
     if (like != NULL && sample_n != 0 && like->features_n == sample_n) {
         rc = uw_data_columns_copy(columns, like);
-        leave_out(columns, value);
+        leave_out(columns, values_n);
     }
-    if (rc == UW_OK && o->table.classes != NULL && !value) {
+    if (rc == UW_OK && o->table.classes != NULL && values_n == 0) {
         rc = take_classes(columns, o->table.classes, notes);
     }
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: no memory for names of columns", o->address);
     }
     rc = take_scale(columns, o, like, sample_n, notes, err);
-    rc = rc < 0 || !value ? rc : take_target_scale(columns, o, like, notes, err);
-    columns->targets_n = value ? 1u : 0u;
-    if (columns->mean != NULL || columns->classes != NULL || value) {
+    rc = rc < 0 || values_n == 0 ? rc : take_target_scale(columns, o, like, values_n, notes, err);
+    columns->targets_n = values_n;
+    if (columns->mean != NULL || columns->classes != NULL || values_n != 0) {
         columns->features_n = sample_n;
     }
     return rc;

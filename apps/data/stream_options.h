@@ -20,7 +20,8 @@ struct uw_stream_options {
     char address[UW_STREAM_NAME_BYTES];     /* without options */
     uint32_t keep_n, epoch_n;               /* as they were, where nothing is said */
     struct uw_mqtt_files files;
-    struct uw_table_options table;          /* classes and scales, as of tables */
+    struct uw_table_options table;          /* label, target, drop, classes and scales, as of
+                                               tables */
 };
 
 /* Read a name of fewer than UW_STREAM_NAME_BYTES.
@@ -30,11 +31,11 @@ int uw_stream_options_read(struct uw_stream_options *o, const char *name, struct
 /* Say what samples mean: names, classes and scales of earlier training, or those that are said.
  *   columns   written; features_n 0: nothing is known. Free them in any case
  *   sample_n  features of the model; 0: not known, and then there is no scale
- *   value     a line has a value to compute behind its sample
+ *   values_n  values to compute that a line has behind its sample; 0: it has a label, or nothing
  * Returns UW_OK, UW_ERR_INVALID (a scale that needs all samples beforehand, or one of values where
  * there are none) or UW_ERR_NOMEM; err filled. */
 int uw_stream_columns_take(struct uw_data_columns *columns, const struct uw_stream_options *o,
-                           const struct uw_data_config *config, uint32_t sample_n, bool value,
-                           struct uw_notes *notes, struct uw_error *err);
+                           const struct uw_data_config *config, uint32_t sample_n,
+                           uint32_t values_n, struct uw_notes *notes, struct uw_error *err);
 
 #endif

@@ -226,12 +226,13 @@ static int take_of(struct uw_source *s, struct uw_sender *p, char **text, uint64
     return rc;
 }
 
-int uw_source_take(struct uw_source *s, char **text, uint64_t *line_n)
+int uw_source_take(struct uw_source *s, char **text, uint64_t *line_n, uint32_t *from)
 {
     int rc = 0;
     accept_all(s);
     for (uint32_t i = 0; i < UW_SOURCE_SENDERS && rc == 0; i++) {
         rc = s->sender[i].fd >= 0 ? take_of(s, &s->sender[i], text, line_n) : 0;
+        *from = i;
     }
     return rc;
 }

@@ -50,8 +50,9 @@ void uw_source_wait(const struct uw_source *s, int wait_ms);
 /* Take the next line that has arrived. Call it until it returns 0.
  *   text    set to the line without its end, NUL-terminated, valid until the next call
  *   line_n  set to its number at its sender, of one that was dropped too
+ *   from    set to the sender
  * Returns 1, 0 (none now), or UW_ERR_TOOBIG (a line that is too long was dropped). */
-int uw_source_take(struct uw_source *s, char **text, uint64_t *line_n);
+int uw_source_take(struct uw_source *s, char **text, uint64_t *line_n, uint32_t *from);
 
 /* Safe after a failed open, and twice. */
 void uw_source_close(struct uw_source *s);

@@ -262,13 +262,13 @@ static float scaled(const struct uw_table_rows *r, uint32_t k, float value)
                                                         : value;
 }
 
-/* {"x": [numbers]}, with or without a label; null is a gap. */
+/* {"x": [numbers]}, with or without a label, or {"NAME": number, ...}; null is a gap. */
 static int read_json(struct uw_table_rows *r, float *x, struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
     uint32_t label;
     r->gap = r->gap != NULL ? r->gap : malloc((size_t)r->n + 1u);
-    const struct uw_stream_form form = {.sample_n = r->n, .gap = r->gap};
+    const struct uw_stream_form form = {.sample_n = r->n, .gap = r->gap, .names = r->columns};
     if (r->gap == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
     }

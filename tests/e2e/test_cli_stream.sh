@@ -18,7 +18,7 @@ live="--model disc.json --lr 0.1 --data stream:-"
   tail -n +401 disc.csv; } |
     "$uwasa" train $live,epoch=5000 --steps 60000 --save live.safetensors --json events.jsonl >out 2>err ||
     { cat err >&2; fail "training on standard input"; }
-grep -q '^stream:-: lines of 2 numbers and a label; up to 4096 samples are kept$' err ||
+grep -q '^stream:-: lines of 2 numbers and a label in "label", taken by their names; up to 4096 samples are kept$' err ||
     { cat err >&2; fail "how lines are is not told"; }
 grep -q 'lines\{0,1\} skipped, the last is line ' err || fail "skipped lines are not told"
 grep -q '^stream:-: ended after [0-9]* samples, of which [0-9]* are kept; training goes on' err ||
@@ -70,8 +70,12 @@ pump="--model pump.json --data stream:-"
 expect 0 "$uwasa" train --model pump.json --data csv:pump.csv,scale=standard --epochs 20 --lr 0.1 \
     --save hist.safetensors
 tail -n +2 pump.csv >words.csv
+awk -F, '{ print $3 ",id" NR "," $2 "," $1 }' pump.csv | sed '1s/id1/id/' >turned.csv
+awk -F, 'NR > 1 { printf "{\"state\": \"%s\", \"load\": %s, \"temp\": %s}\n", $3, $2, $1 }' pump.csv >pump.jsonl
 cp hist.safetensors resumed.safetensors
-for way in "numbers.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
+for way in "turned.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
+        "pump.jsonl --weights hist.safetensors --save cont.safetensors --steps 400" \
+        "numbers.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
         "pump.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
         "words.csv --resume --save resumed.safetensors --steps 1500"; do
     # shellcheck disable=SC2086
@@ -79,6 +83,10 @@ for way in "numbers.csv --weights hist.safetensors --save cont.safetensors --ste
         { cat err >&2; fail "going on with a table's weights: $way"; }
     grep -q '^stream:-: features are scaled as in training$' err || { cat err >&2; fail "no scale: $way"; }
     grep -q 'skipped' err && { cat err >&2; fail "lines are refused: $way"; }
+    case $way in [pt]u*)
+        grep -q '^stream:-: lines of 2 numbers and a label in "state", taken by their names; ' err ||
+            { cat err >&2; fail "names are not told: $way"; } ;;
+    esac
     awk -v a="$(number cont.jsonl test_accuracy)" 'BEGIN { exit !(a > 0.9) }' ||
         fail "it forgets: $way: $(number cont.jsonl test_accuracy)"
     saved=${way#*--save }
@@ -86,6 +94,21 @@ for way in "numbers.csv --weights hist.safetensors --save cont.safetensors --ste
     cut -f 1 out | paste -d, - words.csv | awk -F, '$1 == $4 { n++ } END { exit !(n > 1350) }' ||
         fail "the saved file has lost scale or names: $way"
 done
+head -n 2 pump.jsonl >rows.jsonl
+"$uwasa" predict --model pump.json --weights hist.safetensors rows.jsonl >out 2>err ||
+    { cat err >&2; fail "JSON by names"; }
+[ "$(cut -f 1 out)" = "$(sed -n 2,3p pump.csv | cut -d , -f 3)" ] || { cat out >&2; fail "JSON by names"; }
+# a new model: the first line names its columns
+# shellcheck disable=SC2086
+"$uwasa" train $pump,label=state,drop=id,classes=ok+worn+hot --steps 20 --save new.safetensors <turned.csv \
+    >out 2>err || { cat err >&2; fail "names of a new model"; }
+"$uwasa" train $pump --weights new.safetensors --steps 1 <pump.csv >out 2>err || { cat err >&2; fail "and again"; }
+grep -q 'a label in "state", taken by their names' err || { cat err >&2; fail "names are not saved"; }
+cut -d , -f 1,3 pump.csv >narrow.csv
+# shellcheck disable=SC2086
+"$uwasa" train $pump --weights new.safetensors --steps 1 <narrow.csv >out 2>err && fail "a column less"
+grep -q 'line 1: header: no column "load", which the model was trained on' err ||
+    { cat err >&2; fail "a column less is not told"; }
 # without the weights words are told at once, with the reason, and once; a cut line is skipped
 mkfifo slow
 # shellcheck disable=SC2086
@@ -139,6 +162,25 @@ expect 0 "$uwasa" predict --model value.json --weights value2.safetensors values
 paste -d, out values.csv | awk -F, '{ d = $1 - $4; s += d < 0 ? -d : d } END { exit !(s / NR < 300) }' ||
     { paste -d, out values.csv | head -3 >&2; fail "values are not learned in their units"; }
 
+# several, in any order and form
+awk -F, '{ printf "%s,%s,%s\n", $1, $2, NR == 1 ? "heat,cool" : 3000 * $1 "," 2 - $2 / 500 }' pump.csv >two.csv
+awk -F, '{ print $4 "," $2 "," $3 "," $1 }' two.csv >two_turned.csv
+awk -F, 'NR > 1 { printf "{\"x\": [%s, %s], \"label\": [%s, %s]}\n", $1, $2, $3, $4 }' two.csv >two.jsonl
+sed 's/"out": 3/"out": 2/' pump.json >two.json
+expect 0 "$uwasa" train --model two.json --data csv:two.csv,target=heat+cool,scale=standard --lr 0.05 \
+    --epochs 60 --save two.safetensors
+for file in two.csv two_turned.csv two.jsonl; do
+    "$uwasa" train --model two.json --data stream:- --weights two.safetensors --steps 300 \
+        --save two2.safetensors <$file >out 2>err || { cat err >&2; fail "two values: $file"; }
+    grep -q 'lines of 2 numbers and 2 values' err || { cat err >&2; fail "two values are not told: $file"; }
+    expect 0 "$uwasa" eval --model two.json --weights two2.safetensors --data csv:two.csv,target=heat+cool
+    awk '/^R2/ { good = $2 > 0.9 } END { exit !good }' out || { cat out >&2; fail "two values are not learned"; }
+done
+"$uwasa" train --model two.json --data stream:-,target=heat+cool,target-scale=1e5 --steps 1 <two_turned.csv \
+    >out 2>err || { cat err >&2; fail "target= of a new model"; }
+"$uwasa" train --model two.json --data stream:- --steps 1 <two.csv >out 2>err && fail "values for labels"
+grep -q 'has 4 numbers .*; --loss mse learns values' err || { cat err >&2; fail "values for labels are not told"; }
+
 # a node that is asked scales, also after it was started again without the weights
 for weights in "--weights hist.safetensors" ""; do
     rm -f asked.jsonl
@@ -181,6 +223,6 @@ done <<END
 END
 # shellcheck disable=SC2086
 sed 's/^/1,/' disc.csv | "$uwasa" train $live >out 2>err && fail "three features"
-grep -q '^uwasa train: stream:-: line 2: has 4 numbers ("1,.*the model takes 2 features, or 2 features and a label, 3 in all$' err ||
+grep -q '^uwasa train: stream:-: line 2: has 4 numbers ("1,.*the model takes 2 features, or 2 features and a label, 3 in all; --loss mse learns values$' err ||
     { cat err >&2; fail "another number of features"; }
 echo passed

@@ -5,6 +5,7 @@
 
 #include "reservoir.h"
 #include "stream_lines.h"
+#include "stream_names.h"
 
 #include "uwasa/data.h"
 
@@ -83,7 +84,7 @@ static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
         float x[2] = {0.0f, 0.0f};
         uint32_t label = 99;
         struct uw_error err = {.text = ""};
-        assert_int_equal(uw_stream_count(lines[i]), 3);
+        assert_int_equal(uw_stream_count(lines[i], &of_two), 3);
         if (uw_stream_read_line(lines[i], &of_two, x, &label, &err) < 0) {
             fail_msg("%s: %s", lines[i], err.text);
         }
@@ -94,7 +95,7 @@ static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
     struct uw_error err;
     const struct uw_stream_form plain = {.sample_n = 3};
     assert_int_equal(uw_stream_read_line("1,2,3", &plain, x, &label, &err), UW_OK);
-    assert_int_equal(uw_stream_count("{\"x\": [1, 2, 3]}"), 3);
+    assert_int_equal(uw_stream_count("{\"x\": [1, 2, 3]}", &plain), 3);
     assert_int_equal(uw_stream_read_line("{\"x\": [1, 2, 3]}", &plain, x, &label, &err), UW_OK);
 }
 
@@ -130,9 +131,9 @@ static void test_stream_lines_that_do_not_fit_are_refused(void **state)
         }
         uw_test_release(x);
     }
-    assert_int_equal(uw_stream_count("a,b,c"), 0);
-    assert_int_equal(uw_stream_count(""), 0);
-    assert_int_equal(uw_stream_count("1,b,3"), 0);
+    assert_int_equal(uw_stream_count("a,b,c", &of_two), 0);
+    assert_int_equal(uw_stream_count("", &of_two), 0);
+    assert_int_equal(uw_stream_count("1,b,3", &of_two), 0);
 }
 
 static void test_stream_labels_are_words_or_numbers_as_classes_are_called(void **state)
@@ -172,6 +173,117 @@ static void test_stream_labels_are_words_or_numbers_as_classes_are_called(void *
                      UW_OK);
     assert_true(x[1] == 3.5f);
     assert_int_equal(uw_stream_read_line("1;two", &value, x, &label, &err), UW_ERR_CORRUPT);
+}
+
+/* ---- names ---- */
+
+/* A header, a line below it, and what is read: x[0], x[1], the values or the label. */
+static void test_stream_columns_are_found_by_the_names_in_a_header(void **state)
+{
+    (void)state;
+    static char a[] = "temp", b[] = "load", of_label[] = "state", ok[] = "ok", hot[] = "hot";
+    static char heat[] = "heat", cool[] = "cool";
+    static char *features[] = {a, b}, *classes[] = {ok, hot}, *targets[] = {heat, cool};
+    const struct uw_data_columns names = {.features_n = 2, .features = features, .classes_n = 2,
+                                          .classes = classes, .label = of_label, .targets_n = 2,
+                                          .targets = targets};
+    static const struct {
+        const char *header, *line;
+        enum uw_stream_behind behind;
+        bool needed;
+        const char *says;               /* NULL: x is 1, 2.5 and the label 1, or the values 7, 8 */
+    } cases[] = {
+        {"state,id,load,temp", "hot,x,2.5,1", UW_STREAM_LABEL, true, NULL},
+        {"\"Temp\";load ;state\r", "1;2,5;hot\r", UW_STREAM_LABEL, true, NULL},
+        {"load temp state", "2.5  1 hot", UW_STREAM_LABEL, true, NULL},
+        {"cool,load,heat,temp", "8,2.5,7,true", UW_STREAM_VALUE, true, NULL},
+        {"", "{\"state\": \"hot\", \"load\": 2.5, \"at\": \"x\", \"temp\": 1}", UW_STREAM_LABEL,
+         true, NULL},
+        {"", "{\"cool\": 8, \"heat\": 7, \"temp\": true, \"LOAD\": 2.5}", UW_STREAM_VALUE, true,
+         NULL},
+        {"", "{\"label\": [7, 8], \"x\": [1, 2.5]}", UW_STREAM_VALUE, true, NULL},
+        {"state,id,load", "", UW_STREAM_LABEL, true, "no column \"temp\""},
+        {"id,load,temp", "", UW_STREAM_LABEL, true, "no column \"state\""},
+        {"heat,load,temp", "", UW_STREAM_VALUE, true, "no column \"heat\""},
+        {"state,load,temp", "hot,2.5", UW_STREAM_LABEL, true, "2 cells, the header has 3"},
+        {"state,load,temp", "hot,2.5,", UW_STREAM_LABEL, true, "is missing"},
+        {"state,load,temp", "cold,2.5,1", UW_STREAM_LABEL, true, "none of the 2 classes"},
+        {"", "{\"temp\": 1, \"state\": \"hot\"}", UW_STREAM_LABEL, true, "has no number \"load\""},
+        {"", "{\"temp\": 1, \"load\": 2}", UW_STREAM_LABEL, true, "has no label"},
+        {"", "{\"label\": [7], \"x\": [1, 2.5]}", UW_STREAM_VALUE, true, "needs 2 values"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool values = cases[i].behind == UW_STREAM_VALUE, behind = false;
+        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, cases[i].needed};
+        struct uw_stream_order order = {.cells_n = 0};
+        struct uw_error err = {.text = ""};
+        uint32_t label = 9;
+        float *x = uw_test_floats(4);
+        int rc = cases[i].header[0] == '\0'
+                     ? 1 : uw_stream_order_take(&order, cases[i].header, &names, &w, &behind, &err);
+        const struct uw_stream_form form = {
+            .sample_n = 2, .behind = cases[i].behind, .behind_n = w.behind_n, .classes = classes,
+            .classes_n = 2, .names = &names, .order = order.cells_n != 0 ? &order : NULL};
+        rc = rc == 1 ? uw_stream_read_line(cases[i].line, &form, x, &label, &err) : rc;
+        bool good = cases[i].says != NULL
+                        ? rc < 0 && strstr(err.text, cases[i].says) != NULL
+                        : rc == UW_OK && x[0] == 1.0f && x[1] == 2.5f &&
+                              (values ? x[2] == 7.0f && x[3] == 8.0f : label == 1);
+        if (!good) {
+            fail_msg("case %zu gives %d: %s", i, rc, err.text);
+        }
+        uw_stream_order_close(&order);
+        uw_test_release(x);
+    }
+    assert_true(uw_stream_is_header("1,temp,hot", &names));
+    assert_false(uw_stream_is_header("1,2,hot", &names));
+    assert_false(uw_stream_is_header("{\"temp\": 1}", &names));
+}
+
+/* A first header or JSON object names the columns; "-" stands for no name. */
+static void test_stream_names_of_a_new_model_are_in_the_first_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *options;
+        enum uw_stream_behind behind;
+        bool needed;
+        const char *names;              /* features and what is behind; "": none are taken */
+    } cases[] = {
+        {"a,b,c", "stream", UW_STREAM_LABEL, true, "a b c"},
+        {"a,label,b", "stream", UW_STREAM_LABEL, true, "a b label"},
+        {"a,b", "stream", UW_STREAM_LABEL, false, "a b -"},
+        {"c,a,id,b", "stream,label=c,drop=id", UW_STREAM_LABEL, true, "a b c"},
+        {"a,b,c,d", "stream", UW_STREAM_VALUE, true, "a b c d"},
+        {"a,d,b,c", "stream,target=c+d", UW_STREAM_VALUE, true, "a b c d"},
+        {"{\"c\": \"hot\", \"a\": 1, \"b\": 2}", "stream,label=c", UW_STREAM_LABEL, true, "a b c"},
+        {"{\"x\": [1, 2], \"label\": 1}", "stream", UW_STREAM_LABEL, true, ""},
+        {"a,b,c,d", "stream", UW_STREAM_LABEL, true, ""},
+        {"a,b,c,d", "stream,label=c", UW_STREAM_LABEL, true, "of which 3 would be features"},
+        {"a,b,c", "stream,label=d", UW_STREAM_LABEL, true, "label=d: no column is called so"},
+        {"a,b,c,d", "stream,target=c", UW_STREAM_VALUE, true, "names 1 columns, needs 2"},
+        {"{\"a\": 1, \"b\": 2, \"c\": 3, \"d\": 4}", "stream", UW_STREAM_LABEL, true,
+         "drop=A+B leaves some out"}};
+    static const struct uw_table_form form = {"one stream", "none", 1};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool values = cases[i].behind == UW_STREAM_VALUE;
+        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, cases[i].needed};
+        struct uw_table_options said;
+        struct uw_data_columns c = {.features_n = 0};
+        struct uw_error err = {.text = ""};
+        char text[96] = "";
+        assert_int_equal(uw_table_options_read(&said, cases[i].options, &form, &err), UW_OK);
+        int rc = uw_stream_names_take(&c, cases[i].line, &w, &said, &err);
+        if (rc == 1) {
+            snprintf(text, sizeof text, "%s %s %s%s%s", c.features[0], c.features[1],
+                     values ? c.targets[0] : c.label != NULL ? c.label : "-", values ? " " : "",
+                     values ? c.targets[1] : "");
+        }
+        if (strstr(rc < 0 ? err.text : text, cases[i].names) == NULL ||
+            (cases[i].names[0] == '\0' && rc != 0)) {
+            fail_msg("case %zu gives %d: %s%s", i, rc, err.text, text);
+        }
+        uw_data_columns_free(&c);
+    }
 }
 
 /* ---- a stream at a socket ---- */
@@ -317,6 +429,8 @@ int main(void)
         cmocka_unit_test(test_stream_lines_in_every_form_are_the_same_sample),
         cmocka_unit_test(test_stream_lines_that_do_not_fit_are_refused),
         cmocka_unit_test(test_stream_labels_are_words_or_numbers_as_classes_are_called),
+        cmocka_unit_test(test_stream_columns_are_found_by_the_names_in_a_header),
+        cmocka_unit_test(test_stream_names_of_a_new_model_are_in_the_first_line),
         cmocka_unit_test(test_stream_at_a_socket_takes_lines_of_all_senders),
         cmocka_unit_test(test_stream_names_that_are_none_are_told),
     };

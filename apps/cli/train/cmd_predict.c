@@ -59,7 +59,7 @@ static const struct uw_args_spec spec = {
         "FILE is a table as for train --data csv:FILE, a sample a line. By the names in its\n"
         "header the features of the training data are found, in any order; without names a line\n"
         "has the features, in row-major order, channels first, or all columns of the training\n"
-        "data, the label too, or is {\"x\": [features]}, as of stream:-. Features are scaled as\n"
+        "data, the label too, or is JSON as of stream:-. Features are scaled as\n"
         "in training. Without FILE lines of standard input are answered as they arrive. A FILE\n"
         "that ends in .wav is a sample of a model that was trained on sounds:DIR, heard as in\n"
         "training; one in .png, .jpg, .ppm or .pgm is an image.\n\n"

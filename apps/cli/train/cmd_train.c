@@ -170,7 +170,9 @@ static const struct uw_args_spec spec = {
         "Training waits for the first. Up to 4096 are kept, equally many of each class\n"
         "(stream:-,keep=N), an epoch is 1000 draws (epoch=N), every sixth is for the test.\n"
         "They are scaled as --weights were trained, or divided (scale=255, target-scale=N of a\n"
-        "value); labels are words with those weights, or with classes=A+B+...\n"
+        "value); labels are words with those weights, or with classes=A+B+... By the names of\n"
+        "those weights a header, or JSON as {\"load\": 3, \"state\": \"ok\"}, finds columns; a\n"
+        "new model takes those of the first line, with label=NAME, target=NAME+..., drop=NAME+...\n"
         "mqtt://[USER@]HOST[:PORT]/TOPIC is the same for the messages of a broker; mqtts:// with\n"
         "TLS. password=FILE, ca=FILE, cert=FILE and key=FILE are options of both.\n\n"
         "SIGINT and SIGTERM save and stop; the same command with --resume continues.",

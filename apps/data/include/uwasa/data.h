@@ -77,10 +77,15 @@
  * fit are skipped and counted. A bounded number of samples is kept, of all classes alike
  * (",keep=N", 4096), and drawn from at random, all classes with the same probability. Every sixth
  * sample is for the test. An epoch is a number of draws (",epoch=N", 1000). Opening waits for the
- * first sample. When standard input ends, what is kept is trained on. A first line without numbers
- * is a header. Labels are words where classes are named, by earlier training (`like`) or with
- * classes=A+B+C. Where one value is wanted, a line has it in place of the label. scale=255 and
- * target-scale=N divide features and the value; a standard scale is that of earlier training only.
+ * first sample. When standard input ends, what is kept is trained on. Where values are wanted, a
+ * line has them in place of the label, in JSON a list of several. scale=255 and target-scale=N
+ * divide features and values; a standard scale is that of earlier training only. Labels are words
+ * where classes are named, by earlier training (`like`) or with classes=A+B+C.
+ * A first line of words is a header, of each sender its own. By the names of earlier training
+ * columns are found in any order and among others, and so are numbers of JSON objects, as in
+ * {"temp": 20.5, "load": 3, "state": "ok"}. Without earlier names those of the first header, or
+ * object, hold for the stream: label=NAME or target=NAME[+NAME..] (else the column "label", or the
+ * last ones) and drop=NAME[+NAME..] say which are no features.
  * Each message of an MQTT topic (+ and # as there) is such a line, or several; options
  * password=FILE, ca=FILE, cert=FILE and key=FILE name files with the user's password and with
  * certificates. A broker that goes away is connected to again when it is there. MQTT needs

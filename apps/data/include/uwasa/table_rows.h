@@ -6,7 +6,7 @@
  * without a number is a header: by the names in it the features of the training data are found, in
  * any order and among other columns. Without names a line has the features only, or every column of
  * the training data, the label too. Features are scaled as the training data. A line may also be
- * JSON, {"x": [numbers]}, as of a stream.
+ * JSON, {"x": [numbers]} or {"temp": 20.5, "load": 3}, as of a stream.
  *
  * Memory     the longest line and 4 bytes a column, from the heap
  * Blocking   next: until a line has arrived      Context  one thread
