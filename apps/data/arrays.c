@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "arrays_labels.h"
+#include "columns.h"
 #include "sets.h"
 #include "value_classes.h"
 
@@ -7,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE 100.0f                /* features of which the scale is doubted, as of tables */
-#define LABEL_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
+#define LARGE 10.0f                 /* features of which the scale is doubted, as of tables */
 
 static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
 {
@@ -20,7 +21,7 @@ static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32
     const float *from = d->x + (size_t)index * n;
     memcpy(x, from, n * sizeof *x);
     for (size_t k = 0; k < d->columns.features_n && d->columns.mean != NULL; k++) {
-        x[k] = (from[k] - d->columns.mean[k]) * d->columns.inverse[k];
+        x[k] = isnan(from[k]) ? 0.0f : (from[k] - d->columns.mean[k]) * d->columns.inverse[k];
     }
     *label = d->labels != NULL ? d->labels[index] : 0;
     return UW_OK;
@@ -43,17 +44,53 @@ static int read_arrays_target(struct uw_dataset *base, uint64_t index, float *ta
 static const struct uw_dataset_ops arrays_ops = {
     .name = "arrays", .read = read_arrays, .read_target = read_arrays_target};
 
-static int check_finite(const float *x, size_t rows_n, size_t row_n, const char *name,
-                        struct uw_error *err)
+/* Refuse what is not finite, but for NaN that gets the mean of the scale of earlier training.
+ * Returns how many do, or UW_ERR_INVALID. */
+static int64_t check_finite(const float *x, size_t rows_n, size_t row_n, const char *name,
+                            const struct uw_data_columns *like, struct uw_error *err)
 {
+    bool fills = like != NULL && like->mean != NULL && like->features_n == row_n;
+    int64_t filled_n = 0;
     for (size_t i = 0; i < rows_n * row_n; i++) {
-        if (!isfinite(x[i])) {
+        bool gap = fills && isnan(x[i]) && like->mean[i % row_n] != 0.0f;
+        filled_n += gap;
+        if (!isfinite(x[i]) && !gap) {
             return uw_error_set(err, UW_ERR_INVALID, "%s: number %zu of sample %zu, counted from "
-                                "0, is %s; leave such samples out, or put a value in its place",
+                                "0, is %s; leave such samples out, or put a value in its place: "
+                                "missing=\"drop\" or \"mean\" of fit does it",
                                 name, i % row_n, i / row_n, isnan(x[i]) ? "NaN" : "infinite");
         }
     }
-    return UW_OK;
+    return filled_n;
+}
+
+/* The same of a set; how many gaps there are is told. */
+static int check_numbers(struct uw_arrays *d, const struct uw_data_arrays *a,
+                         const struct uw_table_options *o, const struct uw_data_columns *like,
+                         struct uw_error *err)
+{
+    size_t n = (size_t)a->channels * a->height * a->width;
+    bool earlier = o->scale == UW_SCALE_STANDARD || !o->scale_said;
+    int64_t gaps_n = check_finite(a->x, a->samples_n, n, "x", earlier ? like : NULL, err);
+    int64_t rc = gaps_n < 0 || a->y == NULL
+                     ? gaps_n : check_finite(a->y, a->samples_n, a->y_n, "y", NULL, err);
+    if (rc >= 0 && gaps_n > 0) {
+        uw_note(&d->notes, "%lld values of x are missing: they get the means of the training data",
+                (long long)gaps_n);
+    }
+    return rc < 0 ? (int)rc : UW_OK;
+}
+
+/* Keep the names of features, as of a table with a header. */
+static int take_names(struct uw_arrays *d, const struct uw_data_arrays *a, size_t n,
+                      struct uw_error *err)
+{
+    if (a->features == NULL) {
+        return UW_OK;
+    }
+    d->columns.features_n = (uint32_t)n;
+    int rc = uw_names_copy(&d->columns.features, (char *const *)a->features, (uint32_t)n);
+    return rc < 0 ? uw_error_set(err, rc, "x: no memory for names of columns") : rc;
 }
 
 static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what,
@@ -64,12 +101,13 @@ static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const cha
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    if (most - least > LARGE && advice == UW_DATA_ADVISES_NEW) {
+    bool large = most >= LARGE || least <= -LARGE;
+    if (large && advice == UW_DATA_ADVISES_NEW) {
         uw_note(&d->notes, "%s goes from %g to %g and is not scaled: %s=\"standard\" is for a "
                 "model that nobody has trained, weights of its own are for the units of their "
                 "training", what, (double)least, (double)most,
                 what[0] == 'x' ? "scale" : "target_scale");
-    } else if (most - least > LARGE && advice == UW_DATA_ADVISES) {
+    } else if (large && advice == UW_DATA_ADVISES) {
         uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
                 "%s=\"standard\" gives it mean 0 and deviation 1%s", what, (double)least,
                 (double)most, what[0] == 'x' ? "scale" : "target_scale",
@@ -205,73 +243,6 @@ static int take_value_scale(struct uw_arrays *d, const struct uw_table_options *
     return rc;
 }
 
-/* Whether each row is zeros with a single 1 among them. */
-static bool is_one_hot(const struct uw_data_arrays *a)
-{
-    for (size_t i = 0; i < a->samples_n; i++) {
-        const float *y = a->y + i * a->y_n;
-        uint32_t ones = 0, others = 0;
-        for (uint32_t k = 0; k < a->y_n; k++) {
-            ones += y[k] == 1.0f;
-            others += y[k] != 1.0f && y[k] != 0.0f;
-        }
-        if (ones != 1 || others != 0) {
-            return false;
-        }
-    }
-    return a->y_n > 1;
-}
-
-/* One number for each sample of a model with several outputs is a label. */
-static bool wants_labels(const struct uw_data_arrays *a, const struct uw_data_config *config)
-{
-    bool one = a->y_n == 1 && (a->whole || config->outputs > 1);
-    return config->wanted == UW_DATA_WANT_LABELS ||
-           (config->wanted == UW_DATA_WANT_ANY && (one || is_one_hot(a)));
-}
-
-static uint32_t place_of_one(const float *y, uint32_t n)
-{
-    uint32_t k = 0;
-    while (k + 1u < n && y[k] != 1.0f) {
-        k++;
-    }
-    return k;
-}
-
-static int read_labels(struct uw_arrays *d, const struct uw_data_arrays *a, struct uw_error *err)
-{
-    bool one_hot = is_one_hot(a);
-    uint32_t classes = one_hot ? a->y_n : 2;
-    if (a->y_n != 1 && !one_hot) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "y: %u numbers for each sample; labels are one "
-                            "whole number for each, or a row of zeros with a single 1",
-                            (unsigned)a->y_n);
-    }
-    d->labels = malloc((size_t)a->samples_n * sizeof *d->labels);
-    if (d->labels == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "y: no memory for %u labels",
-                            (unsigned)a->samples_n);
-    }
-    for (size_t i = 0; i < a->samples_n; i++) {
-        float y = one_hot ? (float)place_of_one(a->y + i * a->y_n, a->y_n) : a->y[i];
-        if (!(y >= 0.0f && y <= LABEL_MAX) || y != floorf(y)) {
-            return uw_error_set(err, UW_ERR_INVALID, "y: sample %zu, counted from 0, has the label "
-                                "%g; labels are 0, 1, 2, ...: numpy.unique(y, return_inverse=True) "
-                                "numbers others, and loss mse trains on values", i, (double)y);
-        }
-        d->labels[i] = (uint32_t)y;
-        classes = d->labels[i] >= classes ? d->labels[i] + 1u : classes;
-    }
-    d->base.classes = classes;
-    if (one_hot) {
-        uw_note(&d->notes, "y is one-hot: %u classes", (unsigned)classes);
-    } else if (!a->whole) {
-        uw_note(&d->notes, "y is read as labels, up to %u", (unsigned)classes - 1u);
-    }
-    return UW_OK;
-}
-
 /* Values that are classes, as of masks. */
 static int check_classes(const struct uw_data_arrays *a, const struct uw_data_config *config,
                          struct uw_error *err)
@@ -302,9 +273,9 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
                             .base = {.ops = &arrays_ops, .channels = a->channels,
                                      .height = a->height, .width = a->width, .classes = 2,
                                      .samples_n = a->samples_n}};
-    int rc = check_finite(a->x, a->samples_n, n, "x", err);
-    rc = rc < 0 || a->y == NULL ? rc : check_finite(a->y, a->samples_n, a->y_n, "y", err);
+    int rc = check_numbers(d, a, options, config->like, err);
     rc = rc < 0 ? rc : take_scale(d, options, config->like, first, err);
+    rc = rc < 0 ? rc : take_names(d, first, n, err);
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
@@ -315,12 +286,12 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
                             "without any, loss autoencoder compares with the sample itself");
     }
-    if (wants_labels(a, config) || (nothing && a->whole && a->y_n == 1)) {
+    if (uw_arrays_wants_labels(a, config) || (nothing && a->whole && a->y_n == 1)) {
         if (options->target_scale != UW_TARGET_SCALE_AUTO) {
             return uw_error_set(err, UW_ERR_INVALID, "target_scale is for values, y has labels: "
                                 "loss mse trains on values");
         }
-        return read_labels(d, a, err);
+        return uw_arrays_labels_read(d, a, first, config, err);
     }
     if (!nothing) {
         d->y = a->y;

@@ -335,7 +335,7 @@ def test_other_layouts_give_the_same_and_are_told(layout):
 
 def test_float32_is_not_copied_and_bytes_of_images_are_divided():
     x, _ = points()
-    of, kept = arrays.data(x, None, (4,), None)
+    of, kept, _ = arrays.data(x, None, (4,), None)
     assert of.x == x.ctypes.data and kept[0] is x
     told = []
     image = numpy.full((2, 28, 28), 255, numpy.uint8)
@@ -435,6 +435,108 @@ def test_arrays_are_scaled_as_a_table_is(tmp_path):
     numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
 
 
+WORDS = numpy.array(["ok", "worn", "hot"])
+LABELS = {      # how labels may be written, and what the classes are called then
+    "words": (lambda y: WORDS[y], ["hot", "ok", "worn"]),
+    "objects": (lambda y: WORDS[y].astype(object).tolist(), ["hot", "ok", "worn"]),
+    "bytes": (lambda y: WORDS[y].astype("S"), ["hot", "ok", "worn"]),
+    "from 1": (lambda y: y + 1, ["1", "2", "3"]),
+    "from -1, floats": (lambda y: y - 1.0, ["-1", "0", "1"]),
+    "tens": (lambda y: y * 10, ["0", "10", "20"]),
+    "numbers as text": (lambda y: y.astype(str), None),
+    "one-hot": (lambda y: numpy.eye(3, dtype=bool)[y], None)}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_taken_as_tables_have_them(kind, tmp_path):
+    x, y = points()
+    written, classes = LABELS[kind][0](y), LABELS[kind][1]
+    model = open_model()
+    model.fit(x, written, test=(x, written), epochs=20, lr=0.1)
+    assert model.classes == classes and model.evaluate(x, written)["accuracy"] > 0.9
+    model.save(tmp_path / "w.safetensors")
+    again = open_model(weights=tmp_path / "w.safetensors")
+    assert again.classes == classes
+    some = y == 2                               # numbered as in training
+    part = numpy.asarray(written)[some]
+    assert again.evaluate(x[some], part)["accuracy"] == model.evaluate(x[some], part)["accuracy"] > 0.8
+    if classes:
+        with pytest.raises(ValueError, match="none of the 3 classes"):
+            again.evaluate(x[:1], ["other"] if classes[0] == "hot" else [7])
+
+
+def test_two_classes_of_one_output_may_be_minus_1_and_1():
+    x, y = points(classes=2)
+    model = open_model(1)
+    model.fit(x, 2 * y - 1, epochs=20, lr=0.1)
+    assert model.classes == ["-1", "1"] and model.evaluate(x, 2 * y - 1)["accuracy"] > 0.9
+
+
+def test_gaps_are_left_out_or_get_a_mean(tmp_path):
+    x, y = points()
+    x[::10, 1] = numpy.nan
+    words = [None if i == 5 else WORDS[k] for i, k in enumerate(y)]
+    for how, samples in (("drop", 85), ("mean", 95)):
+        model = open_model()
+        told = model.fit(x, words, missing=how, scale="standard", epochs=20, lr=0.1)
+        left = [note for note in told.notes if "are left out" in note]
+        assert left == [f"{96 - samples} samples of 96 are left out: a value, or the label, is missing"]
+        model.save(tmp_path / "w.safetensors")
+        again = open_model(weights=tmp_path / "w.safetensors")      # the means are kept
+        assert again.predict(x).shape == (96, 3)
+        assert again.evaluate(x, words, missing="mean")["samples"] == 95
+    masked = numpy.ma.masked_invalid(x)
+    model = open_model()
+    with pytest.raises(ValueError, match="is NaN; .*missing="):
+        model.fit(masked, y)
+    model.fit(masked, y, missing="mean")
+    with pytest.raises(ValueError, match='scale="standard" fill gaps'):
+        model.predict(x)
+
+
+def test_columns_of_a_frame_are_found_by_their_names(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    x, y = points()
+    frame = pandas.DataFrame(x, columns=list("abcd"))
+    model = open_model()
+    model.fit(frame, pandas.Series(WORDS[y], dtype="category"), epochs=20, lr=0.1)
+    model.save(tmp_path / "w.safetensors")
+    again = open_model(weights=tmp_path / "w.safetensors")
+    other = frame[list("dbac")].assign(more="word")
+    numpy.testing.assert_allclose(again.predict(other), model.predict(x), rtol=1e-4)
+    other.assign(state=WORDS[y]).drop(columns="more").to_csv(tmp_path / "t.csv", index=False)
+    assert again.evaluate(f"csv:{tmp_path}/t.csv,test=0")["accuracy"] == \
+        model.evaluate(frame, WORDS[y])["accuracy"] > 0.9
+    with pytest.raises(ValueError, match="x: has no column 'a'"):
+        again.predict(frame.drop(columns="a"))
+    with pytest.raises(ValueError, match="holds words, not numbers, as in column 'd'; pandas.get_dummies"):
+        model.fit(frame.assign(d="word"), y)
+    mixed = frame.assign(d=frame.d > 0, a=(10 * frame.a).astype(int).astype("Int64"))
+    model.fit(mixed, y)
+
+
+def test_255_in_bytes_of_masks_does_not_count_and_channels_may_be_last():
+    rng = numpy.random.default_rng(3)
+    x = rng.random((40, 6, 5)).astype(numpy.float32)
+    mask = (3 * x).astype(numpy.uint8)
+    mask[:, :2] = 255
+    image = {"name": "seg", "input": [1, 6, 5], "layers": [
+        {"name": "c1", "type": "conv2d", "out_channels": 3, "kernel": 1}]}
+    losses = []
+    for y in (mask, numpy.where(mask == 255, -1, mask.astype(int))):
+        model = uwasa.Model(image, verbose=0, threads=1)
+        model.fit(x, y, epochs=3, lr=0.3)
+        losses.append(model.evaluate(x, y)["loss"])
+    assert losses[0] == losses[1] and model.answer == "mask"
+    values = numpy.stack([x, 2 * x, 3 * x], 1)
+    answers = []
+    for y in (values, numpy.moveaxis(values, 1, -1)):
+        model = uwasa.Model(image, verbose=0, threads=1, loss="mse")
+        model.fit(x, y, epochs=3, lr=0.1)
+        answers.append(model.predict(x))
+    numpy.testing.assert_array_equal(*answers)
+
+
 X, Y = points(6)
 WRONG = [
     (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),
@@ -444,10 +546,15 @@ WRONG = [
     (dict(x=X), "y: is needed"),
     (dict(x=numpy.where(X == X.max(), numpy.nan, X), y=Y), "is NaN"),
     (dict(x=X, y=Y + numpy.inf), "is infinite"),
-    (dict(x=X, y=Y - 1), "sample 0, counted from 0, has the label -1"),
+    (dict(x=X, y=numpy.arange(6) - 1), "sample 0, counted from 0, has the label -1"),
     (dict(x=X, y=Y + 0.5), "has the label 0.5"),
-    (dict(x=X, y=Y + 1), "has labels up to 3"),
-    (dict(x=X, y=Y.astype(str)), "numpy.unique"),
+    (dict(x=X, y=numpy.arange(6)), "has labels up to 5"),
+    (dict(x=X, y=list("abcdef")), "has labels up to 5: its last"),
+    (dict(x=X, y=[["a", "b"]] * 6), "y: has shape (6, 2) and holds words"),
+    (dict(x=[list("abcd")] * 6, y=Y), "x: holds words, not numbers; pandas.get_dummies"),
+    (dict(x=X, y=Y, missing="much"), "missing: is 'much', needs 'refuse', 'drop' or 'mean'"),
+    (dict(x=X + numpy.nan, y=Y, missing="drop"), "every sample has a gap"),
+    (dict(x="csv:mine.csv", missing="drop"), "csv:mine.csv,missing=drop"),
     (dict(x=X, y=X[:, :2]), "computes 3 values, data arrays has 2 beside each sample"),
     (dict(x=X, y=Y, lr=-1), "lr -1: needs a number"),
     (dict(x=X, y=Y, weight_decay="much"), "weight_decay much: needs"),

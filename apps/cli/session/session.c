@@ -181,6 +181,8 @@ static void tell_model(struct uw_session *s)
     UW_EVENT_NUMBERS(ev, {"input_n", a.input_n}, {"outputs_n", a.outputs_n},
                      {"numbers_n", a.numbers_n}, {"parameters", j->need.parameters_n});
     cJSON_AddStringToObject(ev, "answer", kinds[a.kind]);
+    cJSON_AddItemToObject(ev, "data", s->columns != NULL ? cJSON_Parse(s->columns)
+                                                         : cJSON_CreateObject());
     cJSON *torch = cJSON_AddObjectToObject(ev, "torch");
     for (uint32_t i = 0; i < j->model.params.segments_n; i++) {
         char name[UW_JOB_NAME_BYTES];
@@ -337,6 +339,9 @@ int uw_session_load(struct uw_session *s, const char *file)
 {
     s->err.text[0] = '\0';
     int rc = load_weights(s, &s->now->train.job, file);
+    if (rc == UW_OK) {
+        tell_model(s);
+    }
     return rc < 0 ? fail(s, rc, &s->err) : rc;
 }
 
@@ -475,20 +480,24 @@ static const float *scaled(struct uw_model *m, const struct uw_data_columns *c, 
     }
     for (size_t i = 0; i < (size_t)n * m->input_n; i++) {
         size_t k = i % m->input_n;
-        m->input[i] = (x[i] - c->mean[k]) * c->inverse[k];
+        m->input[i] = isnan(x[i]) ? 0.0f : (x[i] - c->mean[k]) * c->inverse[k];
     }
     return m->input;
 }
 
-/* NaN has no answer. */
-static int check_finite(struct uw_session *s, const float *x, size_t n)
+/* NaN has no answer, unless a standard scale has a mean for it. */
+static int check_finite(struct uw_session *s, const struct uw_data_columns *c, const float *x,
+                        size_t n)
 {
     size_t each = s->now->train.job.model.input_n;
+    bool fills = c->mean != NULL && c->features_n == each;
     for (size_t i = 0; i < n * each; i++) {
-        if (!isfinite(x[i])) {
+        bool gap = fills && isnan(x[i]) && c->mean[i % each] != 0.0f;
+        if (!isfinite(x[i]) && !gap) {
             return uw_error_set(&s->err, UW_ERR_INVALID, "x: number %zu of sample %zu, counted "
                                 "from 0, is %s; leave such samples out, or put a value in its "
-                                "place", i % each, i / each, isnan(x[i]) ? "NaN" : "infinite");
+                                "place: means that fit found with scale=\"standard\" fill gaps",
+                                i % each, i / each, isnan(x[i]) ? "NaN" : "infinite");
         }
     }
     return UW_OK;
@@ -536,7 +545,7 @@ int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool ra
     if (c.columns.mean != NULL) {
         uw_tell(&s->listener, "features are scaled as in training");
     }
-    rc = rc < 0 ? rc : check_finite(s, x, n);
+    rc = rc < 0 ? rc : check_finite(s, &c.columns, x, n);
     rc = rc < 0 ? rc : predict(s, &c.columns, x, n, raw, out);
     uw_job_columns_close(&c);
     return rc;

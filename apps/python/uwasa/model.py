@@ -33,7 +33,7 @@ class Model:
     One thread uses a model at a time; others train theirs meanwhile."""
 
     def __init__(self, model, weights=None, *, verbose=1, **options):
-        self.history, self.input, self.parameters = History(), (), 0
+        self.history, self.input, self.parameters, self.classes = History(), (), 0, None
         self.name = self._file_of(model)
         self._said, self._found = set(), []
         self._lock, self._pid, self._verbose = threading.Lock(), os.getpid(), verbose
@@ -54,10 +54,14 @@ class Model:
             model.fit(x, y, test=(x_test, y_test), optimizer="adam", weight_decay=1e-4)
             model.fit("csv:mine.csv", epochs=20)             what `uwasa train --data` reads
 
-        x     [samples, ...] in the shape of model.input; float32 that is contiguous is not copied
-        y     labels (whole numbers from 0, or one-hot), values, or a class for each pixel or token;
-              a tuple of them for several outputs; None: loss="autoencoder"
+        x     [samples, ...] in the shape of model.input; float32 that is contiguous is not copied; a
+              DataFrame's columns are found by their names in later calls
+        y     labels (whole numbers, words, or one-hot), values, or a class for each pixel or token:
+              below 0, or 255 in bytes, it does not count; a tuple of them for several outputs; None:
+              loss="autoencoder". What labels are called is model.classes
         test  (x, y), tested after each epoch
+        missing       "drop": samples with NaN, or None, are left out; "mean": the column's mean is put
+                      in its place, and with scale="standard" in later calls, too
         scale         "standard": x gets mean 0 and deviation 1, here and in later calls; 255
         target_scale  "standard", "none" or a number that y is divided by; without it values that are
                       far from 1 are learned with mean 0 and deviation 1 by a model that starts from
@@ -65,12 +69,15 @@ class Model:
 
         Ctrl-C stops: the model has the weights so far, model.history what was told. After an error
         it has the weights of before."""
-        train, keep = self._data(x, y, verbose)
+        means = self._known.get("mean") if any(self._known.get("mean") or ()) else None
+        gaps = arrays.Gaps(options.pop("missing", None), means)
+        train, keep, classes = self._data(x, y, verbose, gaps)
         data = b"arrays" if train else os.fsencode(x)
         for name in ("scale", "target_scale"):
             if name in options:
                 data += f",{name.replace('_', '-')}={options.pop(name)}".encode()
-        held, keep_held = self._data(*test, verbose) if test is not None else (None, None)
+        known = self._known | {"classes": classes} if classes else self._known
+        held, keep_held, _ = self._data(*test, verbose, gaps, known) if test is not None else (None,) * 3
         with self._busy(verbose):
             self.history = History()
             self.history.notes = self._found
@@ -82,7 +89,8 @@ class Model:
     def predict(self, x, *, verbose=None):
         """What the model says: [n, classes] probabilities, [n, outputs] values in the units of the
         training data, the [n] errors of an autoencoder, or [n, places] whole numbers, the classes
-        of pixels or tokens in their order. The class is predict(x).argmax(1)."""
+        of pixels or tokens in their order. The class is predict(x).argmax(1), and where labels were
+        words, or no numbers from 0, model.classes has what they are called."""
         numbers = self._forward(x, False, self._answers, verbose)
         if self.answer == "mask":
             return numbers.astype(numpy.int64)
@@ -95,7 +103,7 @@ class Model:
     def evaluate(self, x, y=None, *, verbose=None, **options):
         """Test; returns a dict: loss, samples, and of classes accuracy, classes (precision, recall,
         f1), confusion; of values mae, rmse, r2; as `uwasa eval` computes them."""
-        held, keep = self._data(x, y, verbose)
+        held, keep, _ = self._data(x, y, verbose, arrays.Gaps(options.pop("missing", None)))
         with self._busy(verbose):
             self._session.call("evaluate", b"arrays" if held else os.fsencode(x),
                                byref(held) if held else None, texts(self._checked(options)))
@@ -164,14 +172,16 @@ class Model:
     def _path(weights):
         return None if weights is None or isinstance(weights, dict) else os.fspath(weights)
 
-    def _data(self, x, y, verbose):
+    def _data(self, x, y, verbose, gaps, known=None):
         """Arrays for the runtime; None for a text, which names a dataset."""
         self._found = []
         if isinstance(x, (str, os.PathLike)):
             if y is not None:
                 raise ValueError(f"y: is in {x}, give no other")
-            return None, None
-        return arrays.data(x, y, self.input, self._told(verbose))
+            if gaps.how is not None:
+                raise ValueError(f"missing: is an option of the table, as in {x},missing={gaps.how}")
+            return None, None, None
+        return arrays.data(x, y, self.input, self._told(verbose), self._outputs, known or self._known, gaps)
 
     def _told(self, verbose):
         screen = Screen(self._verbose if verbose is None else verbose)
@@ -191,7 +201,7 @@ class Model:
         if isinstance(x, (str, os.PathLike)):
             raise ValueError(f"x: {x}: predict takes an array of samples; evaluate reads datasets, "
                              f"and `uwasa predict --data {x}` answers them")
-        x = arrays.samples(x, self.input, self._told(verbose))
+        x = arrays.samples(x, self.input, self._told(verbose), self._known)
         out = numpy.empty((x.shape[0], width), numpy.float32)
         with self._busy(verbose):
             self._session.call("predict", x.ctypes.data, x.shape[0], raw, out.ctypes.data)
@@ -236,6 +246,8 @@ class Model:
             self.input, self.answer = tuple(event["input"]), event["answer"]
             self.parameters, self._torch = event["parameters"], event["torch"]
             self._outputs, self._answers = event["outputs_n"], event["numbers_n"]
+            self._known = event["data"]
+            self.classes = self._known.get("classes")
         elif event["event"] == "test":
             del event["event"]
             self._test = event

@@ -21,7 +21,9 @@ ERRORS = {-1: InterruptedError, -5: MemoryError, -7: OSError, -12: FloatingPoint
 class Arrays(ctypes.Structure):
     """struct uw_data_arrays of uwasa/data.h."""
     _fields_ = [("x", c_void_p), ("y", c_void_p), ("samples_n", c_uint32), ("channels", c_uint32),
-                ("height", c_uint32), ("width", c_uint32), ("y_n", c_uint32), ("whole", c_bool)]
+                ("height", c_uint32), ("width", c_uint32), ("y_n", c_uint32), ("whole", c_bool),
+                ("features", POINTER(c_char_p)), ("classes", POINTER(c_char_p)),
+                ("classes_n", c_uint32)]
 
 
 def load():

@@ -42,8 +42,9 @@ void uw_session_free(struct uw_session *s);
  *   line   a sentence on what was found or taken for granted
  *   event  a line of `uwasa train --json`, an event "test" of evaluate, or "model" of open, fit and
  *          load: name, input (its shape), input_n, outputs_n and numbers_n (floats of a raw output
- *          and of an answer), answer ("class", "values", "error"), parameters, torch (by names of
- *          parameters: those in PyTorch, where they are others)
+ *          and of an answer), answer ("class", "values", "error", "mask"), parameters, torch (by
+ *          names of parameters: those in PyTorch, where they are others), data (what is saved with
+ *          the weights: features, classes, mean, ...)
  *   stop   true ends training, a test or a prediction; asked 20 times a second, between steps */
 void uw_session_listen(struct uw_session *s, void (*line)(void *arg, const char *text),
                        void (*event)(void *arg, const char *json), bool (*stop)(void *arg),

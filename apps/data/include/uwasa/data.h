@@ -91,9 +91,12 @@
  * certificates. A broker that goes away is connected to again when it is there. MQTT needs
  * libmosquitto in the build.
  *
- * Arrays in memory are neither copied nor split; they take the options scale and target-scale.
- * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot; where neither the
- * model nor the loss says, one number for a sample is a label if it comes from an integer type or
+ * Arrays in memory are neither copied nor split; they take the options scale and target-scale, and
+ * NaN of their x gets the mean of a standard scale of earlier training.
+ * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot, or the names of
+ * earlier training's classes; of those that do not fit the model's outputs, from 1 on ones are
+ * counted from 0 and others, as -1 and 1, numbered in their order. Where neither the model nor the
+ * loss says, one number for a sample is a label if it comes from an integer type or
  * the model has several outputs, and anything else is values.
  *
  *     struct uw_data d;
@@ -167,6 +170,10 @@ struct uw_data_arrays {
     const float *y;             /* [samples_n][y_n] borrowed until close; NULL: none */
     uint32_t samples_n, channels, height, width, y_n;
     bool whole;                 /* y comes from an integer type */
+    const char *const *features;    /* [channels * height * width] names; NULL: they have none */
+    const char *const *classes;     /* [classes_n] what the numbers of y stand for, all classes of
+                                       the model's training first; NULL: y is what it is */
+    uint32_t classes_n;
 };
 
 struct uw_data_config {
