@@ -53,11 +53,31 @@ awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line
     print substr(line, 2) } }' >fractions.csv
 expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
 told 'fractions.csv:1: column 11 has 0.5, .*; values to compute are for a model with as many outputs'
-for flag in --probabilities '--top 2'; do
-    # shellcheck disable=SC2086
-    expect 2 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none $flag
-    told 'model seg answers with the class of each of 9 places, without their probabilities'
-done
+expect 2 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --top 2
+told 'model seg answers with the class of each of 9 places; --probabilities has all of them'
+
+# ---- answers in an array, and the probabilities of each place ----
+expect 2 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --save out.npz
+told '--save: writes an array of NumPy, FILE.npy'
+expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --save out.npy
+[ -s out ] && fail "--save prints lines, too"
+[ "$(head -c 128 out.npy | tail -c +11 | tr -s ' ')" = \
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (12, 3, 3), } " ] || { head -c 128 out.npy >&2; fail "head"; }
+masks expected.npy v
+tail -c 108 expected.npy >expected
+tail -c +129 out.npy | cmp - expected || fail "the array has other classes"
+expect 0 "$uwasa" eval --model seg.json --weights seg.st --data npy:x.npy,out.npy,test=0    # it is one of ours
+grep -q 'accuracy  *100' out || { cat out >&2; fail "the array is read as another one"; }
+expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --save p.npy --probabilities
+[ "$(head -c 128 p.npy | tail -c +11 | tr -s ' ')" = \
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (12, 3, 3, 3), } " ] || fail "the head of probabilities"
+[ "$(wc -c <p.npy)" = $((128 + 12 * 27 * 4)) ] || fail "the size of probabilities"
+expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --probabilities
+awk '{ if (NF != 36) exit 1; for (k = 1; k <= 9; k++) { sum = 0; for (c = 0; c < 3; c++) { p = $(9 + 9 * c + k)
+    sum += p; if (c == $k && p < 0.4) exit 1 }; if (sum < 0.999 || sum > 1.001) exit 1 } }' out ||
+    { head -n 1 out >&2; fail "probabilities of each place"; }
+expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --probabilities --json -
+grep -q '"classes":\[.*"probabilities":\[' out || fail "probabilities in events"
 
 # ---- a model file that says cross_entropy is trained as one that says nothing ----
 expect 0 "$uwasa" train --model seg.json --data npy:x.npy,y.npy --epochs 3 --lr 1 --json -

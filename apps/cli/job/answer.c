@@ -114,6 +114,25 @@ static void classes_of_positions(const struct uw_answers *a, const float *out, f
     }
 }
 
+void uw_answers_probabilities(const struct uw_answers *a, const float *out, float *p)
+{
+    for (uint32_t k = 0; k < a->numbers_n; k++) {
+        size_t stride;
+        const float *z = position_of(a, out, k, &stride);
+        float *to = p + (z - out);
+        double max = (double)z[0], sum = 0.0;
+        for (uint32_t c = 1; c < a->classes_n; c++) {
+            max = (double)z[c * stride] > max ? (double)z[c * stride] : max;
+        }
+        for (uint32_t c = 0; c < a->classes_n; c++) {
+            sum += exp((double)z[c * stride] - max);
+        }
+        for (uint32_t c = 0; c < a->classes_n; c++) {
+            to[c * stride] = (float)(exp((double)z[c * stride] - max) / sum);
+        }
+    }
+}
+
 /* The loss of position k, which has that class. */
 static double position_loss(const struct uw_answers *a, const float *out, uint32_t k,
                             uint32_t class)

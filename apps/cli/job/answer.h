@@ -69,6 +69,10 @@ static inline float uw_answers_value(const struct uw_answers *a, uint32_t i, flo
 void uw_answers_read(const struct uw_answers *a, const float *out, const float *x,
                      float *numbers);
 
+/* The probability of every class at each position of a mask.
+ *   p  [outputs_n] written, in the order of out */
+void uw_answers_probabilities(const struct uw_answers *a, const float *out, float *p);
+
 /* The answers of another device's model, from what it tells of itself: form is uw_answers_form of
  * its answers. uw_answers_read and uw_answers_loss are not for them. Returns UW_OK, or
  * UW_ERR_UNSUPPORTED (a later version's form). */

@@ -38,7 +38,11 @@ static const struct uw_opt rows[] = {
         "with --node: stop after this time without an answer (5)"),
     ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
     ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
-        "also the probability of every class"),
+        "also the probability of every class; of masks at each place, [CLASSES][PLACES]"),
+    ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE.npy",
+        "write the answers to an array of NumPy, in place of lines: classes' probabilities, values "
+        "or errors, one sample after the other; of masks the classes, or with --probabilities "
+        "theirs"),
     ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
         "an autoencoder's error above X is an anomaly (that of the weights, see uwasa train "
         "--anomaly-percentile)"),
@@ -95,8 +99,11 @@ static int answer(struct uw_predict *p, uint32_t n, const uint32_t *label, struc
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,
-                        p->numbers);
+        const float *own = out + (size_t)i * a->outputs_n;
+        uw_answers_read(a, own, m->input + (size_t)i * m->input_n, p->numbers);
+        if (p->each != NULL) {
+            uw_answers_probabilities(a, own, p->each);
+        }
         uw_predict_say(p, label != NULL ? &label[i] : NULL);
     }
     return UW_OK;
@@ -267,17 +274,43 @@ static void take_threshold(struct uw_predict *p)
     }
 }
 
+/* Open the array of --save, in the shape of the model's output where it has one. */
+static int open_array(struct uw_predict *p, struct uw_error *err)
+{
+    const struct uw_answers *a = &p->answers;
+    bool mask = a->kind == UW_ANSWER_MASK, here = p->node == NULL;
+    uint32_t dim[UW_AXES_MAX] = {a->numbers_n, 1, 1, 1}, out[UW_AXES_MAX], size = 1;
+    uint32_t rank = a->kind == UW_ANSWER_ERROR ? 0 : 1;
+    uint32_t axes = here ? uw_model_shape(&p->job.model, p->job.file.def.layers_n - 1u, out) : 0;
+    for (uint32_t i = 0; i < axes; i++) {
+        size *= out[i];
+    }
+    bool last = a->loss != NULL && a->loss->classes_last;
+    bool shaped = axes > 1 && size == a->outputs_n && (mask || a->numbers_n == size);
+    bool whole = p->each != NULL || !mask;
+    if (shaped) {
+        rank = whole ? axes : axes - 1u;
+        memcpy(dim, out + (whole || last ? 0 : 1), rank * sizeof *dim);
+    } else if (p->each != NULL) {
+        dim[0] = a->outputs_n;
+    }
+    return uw_predict_array_open(&p->array, p->o->save, dim, rank,
+                                 mask && p->each == NULL && a->classes_n <= 256, err);
+}
+
 /* What is the same for a model here and a node. */
 static int take_answers(struct uw_predict *p, struct uw_predict_options *o, const char *name,
                         struct uw_error *err)
 {
     const struct uw_answers *a = &p->answers;
-    if (!uw_predict_has_classes(p) && (o->top > 1 || o->probabilities)) {
-        const char *flag = o->probabilities ? "probabilities" : "top";
+    bool each = a->kind == UW_ANSWER_MASK && o->probabilities && p->node == NULL && o->top < 2;
+    if (!uw_predict_has_classes(p) && !each && (o->top > 1 || o->probabilities)) {
+        const char *flag = o->top > 1 ? "top" : "probabilities";
         return a->kind == UW_ANSWER_MASK
                    ? uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s answers with the class "
-                                  "of each of %u places, without their probabilities", flag, name,
-                                  (unsigned)a->numbers_n)
+                                  "of each of %u places%s", flag, name, (unsigned)a->numbers_n,
+                                  o->top > 1 ? "; --probabilities has all of them"
+                                             : ", a node without their probabilities")
                    : uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes", flag,
                                   name);
     }
@@ -289,10 +322,12 @@ static int take_answers(struct uw_predict *p, struct uw_predict_options *o, cons
     o->top = o->top < a->numbers_n ? o->top : a->numbers_n;
     p->numbers = malloc(a->numbers_n * sizeof *p->numbers);
     p->top = malloc(a->numbers_n * sizeof *p->top);
-    if (p->numbers == NULL || p->top == NULL) {
+    p->each = each ? malloc(a->outputs_n * sizeof *p->each) : NULL;
+    if (p->numbers == NULL || p->top == NULL || (each && p->each == NULL)) {
         return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
     }
-    return uw_events_open(&p->events, o->json, UW_EVENTS_TIMELESS, err);
+    int rc = o->save != NULL ? open_array(p, err) : UW_OK;
+    return rc < 0 ? rc : uw_events_open(&p->events, o->json, UW_EVENTS_TIMELESS, err);
 }
 
 /* The weights' columns are the model's. */
@@ -413,12 +448,14 @@ static int run(struct uw_predict_options *o, const char *file)
     if (rc == UW_OK) {
         put_done(&p, start_us);
         rc = uw_events_close(&p.events, &err);
+        rc = rc < 0 ? rc : uw_predict_array_close(&p.array, &err);
     }
     const char *why = rc < 0 ? uw_job_gpu_failure(&p.job) : NULL;
     if (why != NULL) {
         uw_job_gpu_error(&err, why, "answers");
     }
     uw_events_close(&p.events, NULL);
+    uw_predict_array_close(&p.array, NULL);
     uw_table_rows_close(&p.rows);
     uw_data_close(&p.data);
     uw_job_columns_close(&p.columns);
@@ -426,6 +463,7 @@ static int run(struct uw_predict_options *o, const char *file)
     uw_predict_node_close(p.node);
     free(p.asked);
     free(p.numbers);
+    free(p.each);
     free(p.top);
     return rc < 0 ? uw_cli_error("predict", status, "%s", uw_error_sentence(&err, rc))
                   : UW_EXIT_DONE;
@@ -433,7 +471,8 @@ static int run(struct uw_predict_options *o, const char *file)
 
 static int check(const struct uw_predict_options *o, const char *file, struct uw_error *err)
 {
-    const struct uw_named_file results = {.flag = "--json", .file = o->json};
+    const struct uw_named_file results[] = {{.flag = "--json", .file = o->json},
+                                            {.flag = "--save", .file = o->save}};
     const struct uw_named_file read[] = {{.flag = "--model",
                                           .file = uw_files_of_model(o->model)},
                                          {.flag = "--data", .file = uw_files_of_data(o->data)},
@@ -449,9 +488,11 @@ static int check(const struct uw_predict_options *o, const char *file, struct uw
         {!node && o->model != NULL && o->weights == NULL && !uw_job_is_onnx(o->model), "weights",
          "is needed, see uwasa predict --help"},
         {o->data != NULL && file != NULL, "data", "has the samples, leave FILE out"},
+        {o->save != NULL && !uw_args_ends_in(o->save, ".npy"), "save",
+         "writes an array of NumPy, FILE.npy"},
         {o->samples != 0 && o->data == NULL, "samples", "needs --data D"}), err);
     rc = rc < 0 || !node ? rc : uw_predict_node_check(&o->node, err);
-    return rc < 0 ? rc : uw_check_results(&results, 1, read, 5, err);
+    return rc < 0 ? rc : uw_check_results(results, 2, read, 5, err);
 }
 
 int uw_cmd_predict(int argc, char **argv)

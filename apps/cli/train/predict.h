@@ -3,13 +3,14 @@
  * predict.h - a run of `uwasa predict`: what its parts share
  *
  * cmd_predict.c has the options, the samples and the model; predict_node.c asks a node;
- * predict_say.c writes an answer.
+ * predict_say.c writes an answer, predict_array.c all of them as an array.
  *
  * Memory     heap      Blocking  say: until a slow reader has read more      Context  one thread
  */
 #ifndef UWASA_CLI_PREDICT_H
 #define UWASA_CLI_PREDICT_H
 
+#include "predict_array.h"
 #include "predict_node.h"
 #include "base/events.h"
 #include "base/progress.h"
@@ -20,7 +21,7 @@
 #include "uwasa/table_rows.h"
 
 struct uw_predict_options {
-    const char *model, *data, *weights, *json;
+    const char *model, *data, *weights, *json, *save;
     struct uw_job_onnx onnx;
     struct uw_predict_node_config node;     /* address NULL: the model is here */
     struct uw_choice backend, loss;
@@ -47,6 +48,9 @@ struct uw_predict {
     uint32_t batch_n;
     float threshold;            /* of anomalies; 0: none */
     float *numbers;             /* [answers.numbers_n] */
+    float *each;                /* [answers.outputs_n] of masks, the probability of each class at
+                                   each place; NULL: not asked for */
+    struct uw_predict_array array;
     uint32_t *top;              /* [answers.numbers_n] */
     bool told;                  /* how the rows were read */
 };

@@ -32,6 +32,9 @@ static void print_answer(const struct uw_predict *p)
         }
         gap = "\t";
     }
+    for (uint32_t i = 0; p->each != NULL && i < a->outputs_n; i++) {
+        printf("\t%.4f", (double)p->each[i]);
+    }
     if (p->threshold > 0.0f) {
         printf("\t%s", is_anomaly(p) ? "anomaly" : "normal");
     }
@@ -48,15 +51,20 @@ static void add_class(const struct uw_predict *p, cJSON *to, uint32_t class)
     uw_event_float(to, score, p->numbers[class]);
 }
 
-static void add_numbers(const struct uw_predict *p, cJSON *ev, const char *key)
+static void add_floats(cJSON *ev, const char *key, const float *x, uint32_t n)
 {
     cJSON *list = cJSON_AddArrayToObject(ev, key);
-    for (uint32_t i = 0; i < p->answers.numbers_n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject();      /* of one member, for its few digits */
-        uw_event_float(one, "n", p->numbers[i]);
+        uw_event_float(one, "n", x[i]);
         cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(one, "n"));
         cJSON_Delete(one);
     }
+}
+
+static void add_numbers(const struct uw_predict *p, cJSON *ev, const char *key)
+{
+    add_floats(ev, key, p->numbers, p->answers.numbers_n);
 }
 
 static void put_answer(struct uw_predict *p, const uint32_t *label)
@@ -82,6 +90,9 @@ static void put_answer(struct uw_predict *p, const uint32_t *label)
         add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
     } else if (a->kind == UW_ANSWER_MASK) {
         add_numbers(p, ev, "classes");
+        if (p->each != NULL) {
+            add_floats(ev, "probabilities", p->each, a->outputs_n);
+        }
     } else {
         uw_event_float(ev, "error", p->numbers[0]);
         if (p->threshold > 0.0f) {
@@ -100,7 +111,9 @@ void uw_predict_say(struct uw_predict *p, const uint32_t *label)
     if (p->events.file != NULL) {
         put_answer(p, label);
     }
-    if (!uw_events_take_stdout(&p->events)) {
+    if (p->array.file != NULL) {
+        uw_predict_array_add(&p->array, p->each != NULL ? p->each : p->numbers);
+    } else if (!uw_events_take_stdout(&p->events)) {
         print_answer(p);
     }
 }
