@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
+#include "table_sparse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -311,6 +312,13 @@ int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_op
     size_t bytes;
     int rc = uw_table_load(path, &t->text, &bytes, err);
     if (rc < 0) {
+        return rc;
+    }
+    if (strlen(t->text) == bytes && uw_table_is_sparse(t->text)) {
+        char *sparse = t->text;
+        t->text = NULL;
+        rc = uw_table_read_sparse(t, sparse, o->least_n, err);
+        free(sparse);
         return rc;
     }
     bool marked = bytes >= 3 && memcmp(t->text, "\xef\xbb\xbf", 3) == 0;   /* as UTF-8 */

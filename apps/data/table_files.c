@@ -57,13 +57,34 @@ static int open_names(struct uw_table_files *f, int i, const char *path, struct 
     return rc;
 }
 
-static int open_text(struct uw_table_files *f, struct uw_error *err)
+/* A line of INDEX:VALUE has one label or value in front. */
+static int check_sparse(struct uw_table_files *f, struct uw_error *err)
 {
+    const struct uw_table_options *o = &f->o;
+    if (o->target != NULL || o->labels != NULL || o->drop != NULL ||
+        (o->label != NULL && strcmp(o->label, "none") != 0)) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.100s: lines of INDEX:VALUE have their label or "
+                            "value in front: label=, labels=, target= and drop= name no columns",
+                            o->file);
+    }
+    f->o.behind_n = o->label == NULL ? 1 : 0;
+    return UW_OK;
+}
+
+static int open_text(struct uw_table_files *f, const struct uw_data_config *config,
+                     struct uw_error *err)
+{
+    uint32_t h = config->height != 0 ? config->height : 1;
+    uint32_t w = config->width != 0 ? config->width : 1;
     f->o.test = f->o.parts_n > 1 ? f->o.part[1] : f->o.test;
+    f->o.least_n = config->channels * h * w;
     int rc = check_text(&f->o, err);
     rc = rc < 0 ? rc : uw_table_open(&f->table[0], f->o.file, &f->o, err);
     if (rc == UW_OK && has_test_file(f)) {
         rc = uw_table_open(&f->table[1], f->o.test, &f->o, err);
+    }
+    if (rc == UW_OK && f->table[0].text == NULL) {
+        rc = check_sparse(f, err);
     }
     if (rc == UW_OK && f->o.labels != NULL) {
         rc = open_names(f, 0, f->o.labels, err);
@@ -277,7 +298,7 @@ int uw_table_files_open(struct uw_table_files *f, enum uw_table_kind kind, const
     if (rc < 0) {
         return rc;
     }
-    return kind == UW_TABLE_CSV ? open_text(f, err) : open_arrays(f, kind, config, err);
+    return kind == UW_TABLE_CSV ? open_text(f, config, err) : open_arrays(f, kind, config, err);
 }
 
 void uw_table_files_close(struct uw_table_files *f)

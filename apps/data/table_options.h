@@ -36,6 +36,7 @@ struct uw_table_options {
     char delimiter;                 /* 0: not said */
     int skip;                       /* -1: not said */
     uint32_t behind_n;              /* columns of a label or values behind an array's sample */
+    uint32_t least_n;               /* features of text that leaves out zeros */
 };
 
 /* What one kind of data takes. */

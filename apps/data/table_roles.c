@@ -354,6 +354,14 @@ static void order_values(struct choice *c)
     }
 }
 
+/* Whether words are dates or times, or the like: they begin with digits. */
+static bool is_stamp(const struct uw_column *x)
+{
+    size_t digits = strspn(x->word.text, "0123456789");
+    char behind = x->word.text[digits];
+    return digits != 0 && behind != '\0' && strchr("-:/. ", behind) != NULL;
+}
+
 /* The column of the label or value by name, words and place. */
 static uint32_t likely_column(struct choice *c)
 {
@@ -370,7 +378,8 @@ static uint32_t likely_column(struct choice *c)
             return k;
         }
     }
-    if (t->columns[last].words_n != 0 || t->columns[first].words_n != 0) {
+    bool stamps = is_stamp(&t->columns[first]) && t->columns[last].words_n == 0;
+    if (!stamps && (t->columns[last].words_n != 0 || t->columns[first].words_n != 0)) {
         return t->columns[last].words_n != 0 ? last : first;
     }
     if (name_is(t, last, likely) || name_is(t, first, likely)) {
@@ -535,6 +544,24 @@ static const char *fault_of(const struct uw_place *p)
     return uw_cell_fault(&(struct uw_cell){.text = p->text, .bytes = strlen(p->text)});
 }
 
+/* The columns of words among the features, "2+4+6", as drop= takes them. Returns how many. */
+static uint32_t list_words(const struct choice *c, char *list, size_t bytes)
+{
+    uint32_t n = 0;
+    size_t used = 0;
+    list[0] = '\0';
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        const struct uw_column *x = &c->t->columns[k];
+        if (!c->out[k] && !c->taken[k] && x->words_n > x->numbers_n && !is_truth(x)) {
+            int more = used + 12u < bytes ? snprintf(list + used, bytes - used, "%s%u",
+                                                     n == 0 ? "" : "+", (unsigned)k + 1u) : 0;
+            used += (size_t)more;
+            n += more > 0;
+        }
+    }
+    return n;
+}
+
 /* Every feature must be numbers. */
 static int check_numbers(const struct choice *c)
 {
@@ -553,13 +580,16 @@ static int check_numbers(const struct choice *c)
     if (worst == NULL) {
         return UW_OK;
     }
-    char text[64], hint[200] = "; delimiter= and skip= tell where numbers are";
+    char text[64], list[64], hint[200] = "; delimiter= and skip= tell where numbers are";
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
     bool word = strcmp(fault, "not a number") == 0;
     if (word && x->words_n > x->numbers_n && c->taken[at]) {
         snprintf(hint, sizeof hint, "; a value to compute is a number, label=%u takes the words of "
                  "%s for classes", (unsigned)at + 1, uw_column_text(c->t, at, text));
+    } else if (word && x->words_n > x->numbers_n && list_words(c, list, sizeof list) > 1) {
+        snprintf(hint, sizeof hint, "; columns of words are no features: pandas.get_dummies makes "
+                 "numbers of them, drop=%s leaves them out, label=NAME makes one the label", list);
     } else if (word && x->words_n > x->numbers_n) {
         snprintf(hint, sizeof hint, "; %s holds words, features are numbers: pandas.get_dummies "
                  "makes them, drop=%u leaves it out, label=%u makes it the label",

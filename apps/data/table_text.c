@@ -53,6 +53,7 @@ int uw_table_load(const char *path, char **text, size_t *bytes, struct uw_error 
         uw_file_close(&f);
     }
     if (rc == UW_OK) {
+        all[f.bytes] = '\0';        /* there is room for it */
         mend_ends((char *)all, (size_t)f.bytes);
     }
     *text = (char *)all;

@@ -37,7 +37,7 @@ struct uw_cell {
     bool is_last;                   /* of its line */
 };
 
-/* Read a file of text. *text is the caller's, to be freed.
+/* Read a file of text. *text is the caller's, to be freed; a 0 is behind its bytes.
  * Returns UW_OK, or the codes of uw_data_open, err naming the file. */
 int uw_table_load(const char *path, char **text, size_t *bytes, struct uw_error *err);
 

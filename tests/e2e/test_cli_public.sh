@@ -304,6 +304,40 @@ told 'scale=standard'
 train csv:spambase.data,scale=standard
 above test_accuracy 0.8
 
+# ---- gas sensors: a label and INDEX:VALUE, zeros left out; the test file lacks the last index ----
+gas='c = i % 3 + 1; x = c; for (k = 1; k <= last; k++)
+    if (k % 3 + 1 == c || r() < 0.3) x = x sprintf(" %d:%.6f", k, 1000 * (r() + (k % 3 + 1 == c)))
+    print x " "'
+table "last = 8; for (i = 0; i < 400; i++) { $gas }" >gas_train.dat
+table "last = 7; for (i = 0; i < 100; i++) { $gas }" >gas_test.dat
+inputs 8 3
+train csv:gas_train.dat,gas_test.dat,scale=standard
+told '400 lines of a label and INDEX:VALUE, as LIBSVM has them; indices from 1 to 8, 8 features'
+told 'labels go from 1 to 3'
+above test_accuracy 0.9
+eval_it csv:gas_test.dat,test=0
+above test_accuracy 0.9
+
+# ---- occupancy: numbers of the lines without a name, a time, the label last; adult: many words ----
+table 'print "\"date\",\"Temperature\",\"Light\",\"Occupancy\""
+    for (i = 0; i < 400; i++) { c = r() < 0.3
+        printf("\"%d\",\"2015-02-04 %02d:%02d:00\",%.2f,%.1f,%d\n", i + 1, i / 60, i % 60, g(20 + 3 * c, 1),
+               400 * c + 100 * r(), c) }' >occupancy.txt
+inputs 2 1
+refused csv:occupancy.txt
+told 'column 2 "date" holds words, .*, drop=2 leaves it out'
+train csv:occupancy.txt,drop=2,scale=standard
+told 'label in column 5 "Occupancy"'
+above test_accuracy 0.9
+table 'for (i = 0; i < 400; i++) { c = r() < 0.3
+    printf("%d, %s, %d, %s, %d, %s\n", 20 + 40 * r() + 20 * c, r() < 0.5 ? "Private" : "?", 9 + 6 * r(),
+           r() < 0.5 ? "Sales" : "Tech-support", 30 + 10 * r() + 10 * c, c ? ">50K" : "<=50K") }' >adult.data
+inputs 3 1
+refused csv:adult.data
+told 'columns of words are no features: pandas.get_dummies makes numbers of them, drop=2+4 leaves them out'
+train csv:adult.data,drop=2+4,scale=standard
+above test_accuracy 0.7
+
 # ---- arrays of NumPy with labels of whole numbers from 1: answers have the same ----
 npy() { # npy SHAPE: the head of an array of bytes
     printf '\223NUMPY\001\000\166\000%-117s\n' \

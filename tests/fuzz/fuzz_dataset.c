@@ -43,6 +43,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "1,0\r\n2,1\r\n\r\n3,0\r\n4,1\r\n5,0\r\n6,1\r\n7,1\r\n",
         "\2# a\n;\"b\";c\n0;1,5;pear\n1;?;'plum'\n2;-2,25;pear\n",
         "\2 1.5e0 \t2 1\n 3 4 -1\n",
+        "\2+1 1:0.5 3:-2\n-1 2:4 # 5\n+1 3:1e1\n",
         "\2" "0,1,2,3\n5,0,1,0\n6,1,0,0\n7,0,0,1\n",
     };
     /* x [2][2] and y [2], deflated */

@@ -124,6 +124,14 @@ static const struct form writers[] = {
      "", 2, 2, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 0}, 2, 2, "2 lines of 3 columns"},
     {"minus one", "1,2,-1\n3,4,1\n5,6,1\n", "", 2, 2, {{1.0f, 2.0f}, 0}, {{5.0f, 6.0f}, 1}, 3, 2,
      "class 0 is label -1"},
+    {"LIBSVM's sparse lines", "+1 1:0.5 3:-2 # a comment\n\n-1 2:4\r\n+1\t3:1e1 ", "", 3, 2,
+     {{0.5f, 0.0f, -2.0f}, 1}, {{0.0f, 0.0f, 10.0f}, 1}, 3, 2, "indices from 1 to 3, 3 features"},
+    {"sparse lines from 0, without the last feature", "0 0:1 1:2\n2 1:5\n", "", 3, 3,
+     {{1.0f, 2.0f, 0.0f}, 0}, {{0.0f, 5.0f, 0.0f}, 2}, 2, 3, "indices from 0 to 1, 3 features"},
+    {"a row's number and a time in front", "\"date\",\"a\",\"b\",\"used\"\n"
+     "\"1\",\"2015-02-04 17:51:00\",23,0,1\n\"2\",\"2015-02-04 17:51:59\",24,1,0\n"
+     "\"3\",\"2015-02-04 17:53:00\",25,7,1\n\"4\",\"2015-02-04 17:53:00\",25,7,0\n", ",drop=date",
+     2, 1, {{23.0f, 0.0f}, 1}, {{25.0f, 7.0f}, 0}, 4, 2, "label in column 5"},
     {"some of the classes", "1,2,1\n3,4,2\n", "", 2, 4, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 2}, 2, 3,
      "labels 1 to 2 are classes 1 to 2 of the model's 4"},
 };
@@ -231,6 +239,33 @@ static void test_table_options_that_are_wrong_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_text("a.csv", "1,2,0\n3,4,1\n");
         expect_error(spec(bad[i].options), bad[i].code, bad[i].part);
+    }
+}
+
+static void test_table_that_cannot_be_read_says_what_helps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *options, *part;
+    } bad[] = {
+        {"1 1:2\n0 1:1\n1 1:1\n1 1:1\n1 1:1\n1 1:a\n", "",
+         "a.csv:6:5: \"a\": a line has a label"},
+        {"1 1:2\n0 1:1\n", ",drop=1", "label=, labels=, target= and drop= name no columns"},
+        {"a,b,c,d,e,y\nx,1,u,2,3,0\ny,2,v,4,5,1\nx,3,w,6,7,1\nz,3,w,8,9,0\n", ",label=y",
+         "drop=1+3 leaves them out"},
+        {"day,a,b,c,d,y\n2020-01-01,1,1,1,1,0\n2020-01-02,2,2,2,2,1\n2020-01-03,3,3,4,3,0\n", "",
+         "column 1 \"day\" holds words, features are numbers: pandas.get_dummies makes them, "
+         "drop=1"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct uw_data d;
+        struct uw_error err = {.text = ""};
+        write_text("a.csv", bad[i].text);
+        int rc = uw_data_open(&d, spec(bad[i].options),
+                              &(struct uw_data_config){.channels = 3, .outputs = 2}, &err);
+        if (rc >= 0 || strstr(err.text, bad[i].part) == NULL) {
+            fail_msg("case %zu gives %d: %s", i, rc, err.text);
+        }
     }
 }
 
@@ -695,6 +730,7 @@ int main(void)
                                   empty_folder),
         cmocka_unit_test_teardown(test_table_options_decide, empty_folder),
         cmocka_unit_test_teardown(test_table_options_that_are_wrong_are_refused, empty_folder),
+        cmocka_unit_test_teardown(test_table_that_cannot_be_read_says_what_helps, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_of_one_name_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_large_labels_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_labels_may_be_in_a_file_of_their_own, empty_folder),

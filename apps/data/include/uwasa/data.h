@@ -24,7 +24,8 @@
  * training set.
  *
  * A table has one sample a line; cells between " may have breaks of lines. A line in front that has
- * names where others have numbers is a header, one that is mostly of numbers a sample. What a table
+ * names where others have numbers is a header, one that is mostly of numbers a sample. Lines of a
+ * label and INDEX:VALUE, as LIBSVM has them, are a table whose other values are 0. What a table
  * does not say by itself is found by looking at it, and uw_data_note tells what was found. Options
  * decide instead:
  *
