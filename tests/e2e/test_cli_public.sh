@@ -224,6 +224,7 @@ for loss in l1 huber; do
     above r2 0.5
 done
 expect 1 "$uwasa" train --model m.json --data "$california,target-scale=none" --epochs 20 --lr 0.1
+told 'NaN or infinite; a lower .*may help'
 expect 1 "$uwasa" train --model m.json --data "$california" --loss binary --epochs 1
 told 'binary cross-entropy compares with values from 0 to 1, here are others'
 expect 0 "$uwasa" sim --model m.json --data "$california" --nodes 3 --steps 20 --step-seconds 0.01

@@ -4,6 +4,7 @@
 #include "uwasa/board.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Between two minibatches of a test. */
 static bool stop_asked(void *arg)
@@ -66,8 +67,11 @@ static bool is_mark_next(const struct uw_train *t)
 
 static int fail_step(struct uw_train *t, uint64_t step, int rc, const struct uw_error *why)
 {
-    return uw_error_set(&t->err, rc, "step %llu: %.200s", (unsigned long long)step,
-                        uw_error_sentence(why, rc));
+    const char *text = uw_error_sentence(why, rc);
+    bool bare = rc == UW_ERR_NONFINITE && strstr(text, "may help") == NULL;
+    return uw_error_set(&t->err, rc, "step %llu: %.140s%s", (unsigned long long)step, text,
+                        bare ? "; a lower --lr, or features and values that are scaled, may help"
+                             : "");
 }
 
 static int begin_one(struct uw_train *t)
