@@ -113,11 +113,11 @@ const char *uw_import_module(struct uw_pool *pool, const char *tensor)
 
 bool uw_import_in_order(const struct uw_onnx_tensor *t)
 {
-    int64_t stride = 1;
+    uint64_t stride = 1;        /* wraps around where a wrong file has huge sizes */
     bool in_order = true;
     for (uint32_t a = t->rank; a-- > 0;) {
-        in_order = in_order && (t->dim[a] == 1 || t->stride[a] == stride);
-        stride *= (int64_t)t->dim[a];
+        in_order = in_order && (t->dim[a] == 1 || (uint64_t)t->stride[a] == stride);
+        stride *= t->dim[a];
     }
     return in_order;
 }
