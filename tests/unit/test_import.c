@@ -61,6 +61,53 @@ static void test_parts_that_leave_elements_out_are_refused(void **state)
 }
 
 /* A zero repeated to 2^63 elements has no strides that an integer could hold, and needs none. */
+/* chunk(2) of one value, as PyTorch's older exporter writes it. */
+static void test_part_without_elements_is_no_harm_until_it_is_read(void **state)
+{
+    static const int64_t dim[2] = {0, 1}, two[1] = {2}, scalar[1] = {1};
+    static const float sizes[2] = {1, 0}, place[2] = {0, 1};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message g = {.n = 0};
+        struct message n = node("SplitToSequence", "s", "x sizes", "list"), a = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err;
+        value(&g, 11, "x", 2, dim);
+        value(&g, 12, "y", 2, dim);
+        constant(&g, "sizes", 1, two, sizes, 0);
+        constant(&g, "at", 1, scalar, &place[i], 0);
+        text(&a, 1, "axis");
+        number(&a, 3, 1);
+        inside(&n, 5, &a);
+        inside(&g, 1, &n);
+        add(&g, "SequenceAt", "list at", "part", "", 0, NULL);
+        add(&g, "Relu", "part", "y", "", 0, NULL);
+        if (i == 0) {
+            assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+            uw_convert_deinit(&c);
+        } else {
+            expect(&g, 13, UW_ERR_SHAPE, "node 's' (SplitToSequence): a part that is read is "
+                                         "empty");
+        }
+    }
+}
+
+/* An axis of 7 columns of 8 rows is cut into 2 and 28 once it is in order. */
+static void test_axes_that_were_joined_are_cut_elsewhere(void **state)
+{
+    static const int64_t dim[3] = {0, 8, 7}, exchange[3] = {0, 2, 1}, joined[2] = {0, 56},
+                         cut[3] = {0, 2, 28};
+    (void)state;
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "y", 3, cut);
+    add(&g, "Transpose", "x", "t", "perm", 3, exchange);
+    add(&g, "Reshape", "t", "row", "shape", 2, joined);
+    add(&g, "Reshape", "row", "parts", "shape", 3, cut);
+    add(&g, "Relu", "parts", "y", "", 0, NULL);
+    assert_int_equal(count_of(&g, 13, UW_LAYER_TRANSPOSE), 1);
+}
+
 static void test_more_elements_than_integers_count_are_reshaped(void **state)
 {
     static const float sizes[3] = {0x1p31f, 0x1p31f, 2.0f};
@@ -521,6 +568,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_node_without_an_output_does_no_harm),
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
+        cmocka_unit_test(test_part_without_elements_is_no_harm_until_it_is_read),
+        cmocka_unit_test(test_axes_that_were_joined_are_cut_elsewhere),
         cmocka_unit_test(test_more_elements_than_integers_count_are_reshaped),
         cmocka_unit_test(test_weight_is_a_normalization_s_only_along_its_axes),
         cmocka_unit_test(test_weight_behind_a_second_reader_is_not_the_normalization_s),

@@ -224,7 +224,7 @@ void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX]);
 int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
                  int64_t axis);
 
-/* Cut a row-major view anew. Returns false when the axes do not fit, the minibatch above all. */
+/* Cut a row-major view anew. Returns false when the axes do not fit; v is then as it was. */
 bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n);
 
 void uw_view_permute(struct uw_view *v, const uint32_t *order);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "import.h"
+#include "import_parts.h"
 
 #include <string.h>
 
@@ -289,6 +289,20 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
                    runs_n > 2 ? run[2].size : 1);
     uw_import_set_ordered(im, v);
     return UW_OK;
+}
+
+int uw_import_reshape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      const uint64_t *dims, uint32_t axes_n)
+{
+    uint64_t own[UW_ONNX_RANK_MAX];
+    if (uw_view_reshape(v, dims, axes_n)) {
+        return 1;
+    }
+    uw_view_dims(v, own);
+    int rc = uw_import_order(im, n, v);
+    /* in its own shape: parts of an axis that follow each other now become one */
+    return rc < 0 ? rc
+           : uw_view_reshape(v, own, v->axes_n) && uw_view_reshape(v, dims, axes_n) ? 1 : 0;
 }
 
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,

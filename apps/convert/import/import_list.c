@@ -3,6 +3,8 @@
  * Lists of values, as PyTorch's exporter writes chunk and split. */
 #include "import_parts.h"
 
+#include <string.h>
+
 static struct uw_value *new_list(struct uw_import *im, const struct uw_onnx_node *n, uint64_t items)
 {
     struct uw_value *y = uw_import_out(im, n, 0);
@@ -38,6 +40,15 @@ int uw_op_split_to_list(struct uw_import *im, const struct uw_onnx_node *n)
     for (uint64_t i = 0; i < parts && rc == UW_OK; i++) {
         uint64_t length = sizes ? (uint64_t)uw_import_integer(&split->t, i)
                           : size - at < each ? size - at : each;
+        if (length == 0 && sizes) { /* as chunk of one value has: nothing reads it */
+            uw_import_refuse(im, n, UW_ERR_SHAPE, "a part that is read is empty");
+            list[i] = (struct uw_value){.name = n->output[0], .node = n, .code = UW_ERR_SHAPE,
+                                        .why = uw_pool_text(im->pool, im->err->text,
+                                                            strlen(im->err->text))};
+            *im->err = (struct uw_error){.code = UW_OK};
+            rc = list[i].why != NULL ? UW_OK : uw_import_nomem(im);
+            continue;
+        }
         if (length == 0 || length > size - at) {
             return uw_import_refuse(im, n, UW_ERR_SHAPE, "its parts do not fit %llu values",
                                     (unsigned long long)size);
@@ -84,6 +95,8 @@ int uw_op_list_at(struct uw_import *im, const struct uw_onnx_node *n)
     }
     const struct uw_value *item = &list->item[(uint32_t)place];
     y->kind = item->kind;
+    y->why = item->why;
+    y->code = item->code;
     y->view = item->view;
     y->t = item->t;
     return UW_OK;

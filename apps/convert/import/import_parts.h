@@ -53,6 +53,13 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
                             bool trains);
 
+/* import_emit.c */
+
+/* Cut a view anew, in order if it must be; may add a transpose layer. Returns 1, 0 (the axes do not
+ * fit, the minibatch above all), or a code with err set. */
+int uw_import_reshape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      const uint64_t *dims, uint32_t axes_n);
+
 /* import_sized.c */
 
 /* Whether a size is that of a minibatch which the file leaves open, or a multiple of it. */
@@ -161,7 +168,8 @@ uw_import_op uw_op_arithmetic, uw_op_attention_mask, uw_op_batchnorm, uw_op_cast
     uw_op_global_pool, uw_op_groupnorm, uw_op_identity, uw_op_if, uw_op_instancenorm, uw_op_is_nan,
     uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_logic, uw_op_loop, uw_op_lrn,
     uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
-    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split,
-    uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_trilu, uw_op_unsqueeze, uw_op_where;
+    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_rotary, uw_op_slice, uw_op_softmax,
+    uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_trilu,
+    uw_op_unsqueeze, uw_op_where;
 
 #endif

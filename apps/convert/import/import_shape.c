@@ -17,15 +17,15 @@ static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n
     return y;
 }
 
-/* The view is complete: make output 0 data. */
-static int done(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y, bool fits)
+/* fits > 0: the view is complete, make output 0 data. 0: the axes tear the minibatch. Or a code. */
+static int done(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y, int fits)
 {
-    if (!fits) {
+    if (fits == 0) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                                 "its new shape tears the minibatch from the other axes");
     }
-    y->kind = UW_VALUE_DATA;
-    return UW_OK;
+    y->kind = fits > 0 ? UW_VALUE_DATA : y->kind;
+    return fits > 0 ? UW_OK : fits;
 }
 
 int uw_op_identity(struct uw_import *im, const struct uw_onnx_node *n)
@@ -46,7 +46,7 @@ int uw_op_flatten(struct uw_import *im, const struct uw_onnx_node *n)
     for (uint32_t a = 0; a < y->view.axes_n; a++) {
         dims[a < axis ? 0 : 1] *= uw_view_dim(&y->view, a);
     }
-    return done(im, n, y, uw_view_reshape(&y->view, dims, 2));
+    return done(im, n, y, uw_import_reshape(im, n, &y->view, dims, 2));
 }
 
 int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
@@ -64,7 +64,8 @@ int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
     }
     uw_view_dims(&y->view, have);
     int rc = uw_import_reshape_dims(im, n, have, y->view.axes_n, want, (uint32_t)count, dims);
-    return rc < 0 ? rc : done(im, n, y, uw_view_reshape(&y->view, dims, (uint32_t)count));
+    rc = rc < 0 ? rc : uw_import_reshape(im, n, &y->view, dims, (uint32_t)count);
+    return done(im, n, y, rc);
 }
 
 int uw_op_transpose(struct uw_import *im, const struct uw_onnx_node *n)

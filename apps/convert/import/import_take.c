@@ -425,14 +425,15 @@ int uw_op_depth_to_space(struct uw_import *im, const struct uw_onnx_node *n)
     const uint64_t out[2][4] = {{d[0], d[1] * b * b, d[2] / b, d[3] / b},
                                 {d[0], channels, d[2] * b, d[3] * b}};
     uint32_t form = !to_space ? 0 : crd ? 2 : 1;
-    bool fits = uw_view_reshape(&v, cut[form], 6);
-    if (fits) {
+    int fits = uw_import_reshape(im, n, &v, cut[form], 6);
+    if (fits > 0) {
         uw_view_permute(&v, orders[form]);
+        fits = uw_view_reshape(&v, out[to_space ? 1 : 0], 4) ? 1 : 0;
     }
-    fits = fits && uw_view_reshape(&v, out[to_space ? 1 : 0], 4);
-    y->kind = fits ? UW_VALUE_DATA : y->kind;
+    y->kind = fits > 0 ? UW_VALUE_DATA : y->kind;
     y->view = v;
-    return fits ? UW_OK
-                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its %s do not divide",
-                                   to_space ? "channels" : "sides");
+    return fits > 0 ? UW_OK
+           : fits < 0 ? fits
+                      : uw_import_refuse(im, n, UW_ERR_SHAPE, "its %s do not divide",
+                                         to_space ? "channels" : "sides");
 }

@@ -210,15 +210,11 @@ static int order_value(struct uw_import *im, const struct uw_onnx_node *n, struc
     if (f->n == 0) {
         return uw_import_order(im, n, &o->v);
     }
-    if (!uw_view_reshape(&o->v, dim, f->n)) {
-        int rc = uw_import_order(im, n, &o->v);
-        if (rc < 0) {
-            return rc;
-        }
-        if (!uw_view_reshape(&o->v, dim, f->n)) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its inputs are divided into axes "
-                                    "that do not fit together");
-        }
+    int fits = uw_import_reshape(im, n, &o->v, dim, f->n);
+    if (fits <= 0) {
+        return fits < 0 ? fits
+                        : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its inputs are divided "
+                                           "into axes that do not fit together");
     }
     uw_view_permute(&o->v, f->order);
     return uw_import_order(im, n, &o->v);

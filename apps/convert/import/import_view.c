@@ -96,18 +96,18 @@ static void tidy(struct uw_view *v)
 
 bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n)
 {
-    struct uw_view out = *v;
+    struct uw_view out = *v, in = *v;
     uint32_t from = 0;
     out.atoms_n = 0;
     out.axes_n = axes_n;
     for (uint32_t a = 0; a < axes_n; a++) {
         uint64_t have = 1;
         /* an atom of size 1 is a minibatch of 1: it takes the first axis of size 1 */
-        while (have < dims[a] || (dims[a] == 1 && from < v->atoms_n && v->atom[from].size == 1)) {
-            if (from == v->atoms_n || out.atoms_n == UW_ATOMS_MAX) {
+        while (have < dims[a] || (dims[a] == 1 && from < in.atoms_n && in.atom[from].size == 1)) {
+            if (from == in.atoms_n || out.atoms_n == UW_ATOMS_MAX) {
                 return false;
             }
-            struct uw_atom *x = &v->atom[from];
+            struct uw_atom *x = &in.atom[from];
             uint64_t want = dims[a] / have;
             if (want % x->size == 0) {
                 out.atom[out.atoms_n++] = *x;
@@ -129,17 +129,17 @@ bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n)
             return false;
         }
         /* if the next axis is larger than 1, it goes to the end of this axis instead */
-        if (from < v->atoms_n && v->atom[from].size == 1 && out.atoms_n < UW_ATOMS_MAX &&
+        if (from < in.atoms_n && in.atom[from].size == 1 && out.atoms_n < UW_ATOMS_MAX &&
             a + 1 < axes_n && dims[a + 1] != 1) {
-            out.atom[out.atoms_n++] = v->atom[from++];
+            out.atom[out.atoms_n++] = in.atom[from++];
         }
         out.axis_end[a] = out.atoms_n;
     }
-    for (; from < v->atoms_n; from++) {
-        if (v->atom[from].size != 1 || out.atoms_n == UW_ATOMS_MAX || axes_n == 0) {
+    for (; from < in.atoms_n; from++) {
+        if (in.atom[from].size != 1 || out.atoms_n == UW_ATOMS_MAX || axes_n == 0) {
             return false;
         }
-        out.atom[out.atoms_n++] = v->atom[from];
+        out.atom[out.atoms_n++] = in.atom[from];
         out.axis_end[axes_n - 1] = out.atoms_n;
     }
     *v = out;
