@@ -61,6 +61,7 @@ CONSTANT = {    # what the older exporter's files do not tell from parameters: -
     "fixed_positions": "positions",
     "graph_convolution": "adjacency",
     "values_as_mask": "mask",
+    "grouped_queries": "all",
 }
 
 

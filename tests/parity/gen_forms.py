@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/parity/gen_forms.py DIR - ONNX files in forms that PyTorch's exporter does not write today
 
-Writes DIR/forms.onnx with DIR/forms.weights, DIR/old.onnx and DIR/new.onnx, each with a .txt as
-gen_onnx.py does; the outputs are computed here. forms: nodes out of order, weights in another file, in float16,
-bfloat16 and int8, calls of functions with attributes, an If with a constant condition. old: opset 7,
-where initializers are inputs, too, and limits and lists are attributes. new: operators of opset 23
-that stand for several others. Needs Python alone; the tests read what is committed in
+Writes DIR/forms.onnx with DIR/forms.weights, DIR/old.onnx, DIR/new.onnx and DIR/shared.onnx, each
+with a .txt as gen_onnx.py does; the outputs are computed here. forms: nodes out of order, weights
+in another file, in float16, bfloat16 and int8, calls of functions with attributes, an If with a
+constant condition. old: opset 7, where initializers are inputs, too, and limits and lists are
+attributes. new: operators of opset 23 that stand for several others. shared: RotaryEmbedding, and
+an Attention whose heads share keys. Needs Python alone; the tests read what is committed in
 tests/parity/onnx."""
 
 import math
@@ -50,6 +51,10 @@ def tensor(name, dims, kind, raw=b"", external=None):
 
 def floats(name, dims, values):
     return tensor(name, dims, FLOAT, struct.pack(f"<{len(values)}f", *values))
+
+
+def integers(name, dims, values):
+    return tensor(name, dims, INT64, struct.pack(f"<{len(values)}q", *values))
 
 
 def attribute(name, value=None, refers=None):
@@ -239,11 +244,77 @@ def new(folder):
           "function function reshape arithmetic parameter arithmetic groupnorm flatten dense", x, y)
 
 
+def turn(row, angle):
+    """The first two of the four elements of each head, turned."""
+    out = list(row)
+    for i in range(0, len(row), 4):
+        a, b = row[i:i + 2]
+        out[i:i + 2] = [a * math.cos(angle) - b * math.sin(angle),
+                        a * math.sin(angle) + b * math.cos(angle)]
+    return out
+
+
+def shared(folder):
+    """Four heads of queries share two of keys and values, of three axes; places turn them."""
+    wk, wv, w, bias, places, angles = some(128), some(128), some(32), some(2), [1, 4, 2], some(5)
+    nodes = [
+        node("MatMul", "keys", ["x", "wk"], ["k"]),
+        node("MatMul", "values", ["x", "wv"], ["v"]),
+        node("Reshape", "heads", ["k", "four"], ["k4"]),
+        node("Transpose", "heads_first", ["k4"], ["kt"], [attribute("perm", [0, 2, 1, 3])]),
+        node("RotaryEmbedding", "turn_k", ["kt", "cos3", "sin3"], ["tk4"],
+             [attribute("interleaved", 1), attribute("rotary_embedding_dim", 2)]),
+        node("Transpose", "steps_first", ["tk4"], ["tk3"], [attribute("perm", [0, 2, 1, 3])]),
+        node("Reshape", "rows", ["tk3", "three"], ["tk"]),
+        node("RotaryEmbedding", "turn_q", ["x", "cos", "sin", "places"], ["tq"],
+             [attribute("interleaved", 1), attribute("num_heads", 4),
+              attribute("rotary_embedding_dim", 2)]),
+        node("Attention", "mix", ["tq", "tk", "v"], ["a"],
+             [attribute("q_num_heads", 4), attribute("kv_num_heads", 2),
+              attribute("is_causal", 1)]),
+        node("ReduceSum", "sum", ["a", "one"], ["s"], [attribute("keepdims", 0)]),
+        node("Gemm", "gemm", ["s", "w", "bias"], ["y"]),
+    ]
+    chosen = [angles[i] for i in places]
+    tensors = [floats("wk", [16, 8], wk), floats("wv", [16, 8], wv), floats("w", [16, 2], w),
+               floats("bias", [2], bias), floats("cos", [5, 1], [math.cos(t) for t in angles]),
+               floats("sin", [5, 1], [math.sin(t) for t in angles]),
+               floats("cos3", [1, 3, 1], [math.cos(t) for t in chosen]),
+               floats("sin3", [1, 3, 1], [math.sin(t) for t in chosen]),
+               integers("places", [1, 3], places), integers("one", [1], [1]),
+               integers("four", [4], [0, 3, 2, 4]), integers("three", [3], [0, 3, 8])]
+    with open(f"{folder}/shared.onnx", "wb") as f:
+        f.write(model(11, 23, graph(nodes, tensors, [value("x", ["N", 3, 16])],
+                                    [value("y", ["N", 2])])))
+    x = [some(48) for _ in range(2)]
+    y = []
+    for sample in x:
+        rows = [sample[i * 16:i * 16 + 16] for i in range(3)]
+        q = [turn(r, t) for r, t in zip(rows, chosen)]
+        k = [turn(product(r, wk, [0.0] * 8), t) for r, t in zip(rows, chosen)]
+        v = [product(r, wv, [0.0] * 8) for r in rows]
+        total = [0.0] * 16
+        for i in range(3):
+            for head in range(4):
+                at, own = head * 4, head // 2 * 4
+                e = [math.exp(0.5 * sum(q[i][at + c] * k[j][own + c] for c in range(4)))
+                     for j in range(i + 1)]
+                for c in range(4):
+                    total[at + c] += sum(p * v[j][own + c] for j, p in enumerate(e)) / sum(e)
+        y.append(product(total, w, bias))
+    write(folder, "shared", "dense dense reshape take reshape parameter arithmetic reshape parameter "
+          "arithmetic add reshape take reshape parameter arithmetic reshape "
+          "parameter arithmetic add transpose reshape transpose reshape reshape "
+          "matmul reshape parameter arithmetic reshape softmax reshape transpose "
+          "reshape matmul reshape reduce flatten dense", x, y)
+
+
 def main():
     random.seed(7)
     forms(sys.argv[1])
     old(sys.argv[1])
     new(sys.argv[1])
+    shared(sys.argv[1])
 
 
 if __name__ == "__main__":

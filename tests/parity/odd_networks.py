@@ -615,6 +615,21 @@ if hasattr(F, "scaled_dot_product_attention"):      # PyTorch 2
             q, k, v, attn_mask=mask))
 
 
+    @network((10, 8), lambda: [Linear(8, 8), Linear(8, 8), Linear(8, 5),
+                               0.1 ** (torch.arange(1) / 1.0)])
+    def grouped_queries(x, query, both, last, speed):
+        """As language models write it: keys of two heads for queries of four, and RoPE."""
+        angles = (speed[None, :, None] @ torch.arange(10.0).to(x)[None, None]).transpose(1, 2)
+        angles = torch.cat((angles, angles), -1)[:, None]
+        q = query(x).view(-1, 10, 4, 2).transpose(1, 2)
+        k, v = [y.view(-1, 10, 2, 2).transpose(1, 2) for y in both(x).split(4, -1)]
+        q, k = [y * angles.cos() + torch.cat((-y[..., 1:], y[..., :1]), -1) * angles.sin()
+                for y in (q, k)]
+        k, v = [y[:, :, None].expand(-1, -1, 2, -1, -1).reshape(-1, 4, 10, 2) for y in (k, v)]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return last(y.transpose(1, 2).flatten(2).mean(1))
+
+
 # Positions
 
 @network((10, 8), lambda: [nn.Embedding(10, 8), Linear(8, 8), Linear(8, 5)])

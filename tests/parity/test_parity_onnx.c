@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         CASE("depthwise"),   CASE("forms"),       CASE("new"),     CASE("old"),
         CASE("gru"),         CASE("gru_train"),   CASE("lstm"),      CASE("lstm_bi"),
         CASE("norms"),       CASE("norms17"),     CASE("residual"),  CASE("rnn"),
-        CASE("shapes"),      CASE("transformer"),
+        CASE("shapes"),      CASE("shared"),      CASE("transformer"),
     };
     folder = argc > 1 ? argv[1] : folder;
     return cmocka_run_group_tests(tests, NULL, NULL);

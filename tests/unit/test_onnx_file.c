@@ -614,6 +614,95 @@ static void test_attention_has_a_mask_and_no_cache(void **state)
     expect(&g, 23, UW_ERR_UNSUPPORTED, "node 'y' (Attention): only Q, K and V of");
 }
 
+/* A node with up to two attributes more, of whole numbers; a name of NULL: none. */
+static void add_with(struct message *g, const char *op, const char *in, const char *a, int64_t a_is,
+                     const char *b, int64_t b_is)
+{
+    struct message n = node(op, "y", in, "y");
+    const char *name[2] = {a, b};
+    const int64_t is[2] = {a_is, b_is};
+    for (uint32_t i = 0; i < 2 && name[i] != NULL; i++) {
+        struct message e = {.n = 0};
+        text(&e, 1, name[i]);
+        number(&e, 3, is[i]);
+        inside(&n, 5, &e);
+    }
+    inside(g, 1, &n);
+}
+
+static void test_causal_mask_has_up_to_2048_tokens(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        const int64_t dim[4] = {0, 1, i == 0 ? 2048 : 2049, 2};
+        struct message g = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err;
+        value(&g, 11, "x", 4, dim);
+        value(&g, 12, "y", 4, dim);
+        add_with(&g, "Attention", "x x x", "is_causal", 1, NULL, 0);
+        if (i == 0) {
+            assert_int_equal(read_as(&c, &g, 23, &err), UW_OK);
+            uw_convert_deinit(&c);
+        } else {
+            expect(&g, 23, UW_ERR_UNSUPPORTED, "a computed constant of more than 4194304");
+        }
+    }
+}
+
+/* (That they compute what they should: tests/parity/gen_forms.py.) */
+static void test_heads_and_angles_that_do_not_fit_are_refused(void **state)
+{
+    static const int64_t three[3] = {0, 3, 8}, heads[4] = {0, 2, 3, 4}, angles[3] = {1, 3, 2},
+                         each[3] = {2, 2, 2}, steps[3] = {1, 2, 2}, table[2] = {3, 2},
+                         places[2] = {1, 3};
+    static const float far[3] = {0, 1, 3};
+    static const struct {
+        const int64_t *x;
+        const char *op, *in, *a;
+        int64_t a_is;
+        const char *b;
+        int64_t b_is;
+        const char *says;
+    } cases[] = {
+        {three, "Attention", "x x x", "q_num_heads", 2, NULL, 0, "only Q, K and V of"},
+        {three, "Attention", "x x x", "q_num_heads", 3, "kv_num_heads", 3, "does not hold"},
+        {three, "Attention", "x x x", "q_num_heads", 2, "kv_num_heads", 4, "does not hold"},
+        {heads, "Attention", "x x x", "q_num_heads", 2, "kv_num_heads", 2, "(Transpose)"},
+        {heads, "Attention", "x x x", "softcap", 0, "left_window_size", 1, "only Q, K and V of"},
+        {three, "RotaryEmbedding", "x c c", "num_heads", 0, NULL, 0, "needs [N][heads]"},
+        {three, "RotaryEmbedding", "x c c", "num_heads", 3, NULL, 0, "needs [N][heads]"},
+        {heads, "RotaryEmbedding", "x c c", "rotary_embedding_dim", 3, NULL, 0, "even part"},
+        {heads, "RotaryEmbedding", "x c c", "rotary_embedding_dim", 6, NULL, 0, "even part"},
+        {heads, "RotaryEmbedding", "x c c", "rotary_embedding_dim", 2, NULL, 0,
+         "needs 1 angles for each of 3 steps"},
+        {heads, "RotaryEmbedding", "x c each", NULL, 0, NULL, 0, "the same for all samples"},
+        {heads, "RotaryEmbedding", "x steps c", NULL, 0, NULL, 0, "for each of 3 steps"},
+        {heads, "RotaryEmbedding", "x table table far", NULL, 0, NULL, 0, "position 3 of 3"},
+        {heads, "RotaryEmbedding", "x c c far", NULL, 0, NULL, 0, "needs 2 angles"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct message g = {.n = 0};
+        value(&g, 11, "x", cases[i].x == three ? 3 : 4, cases[i].x);
+        value(&g, 12, "y", cases[i].x == three ? 3 : 4, cases[i].x);
+        constant(&g, "c", 3, angles, ramp, 0);
+        constant(&g, "each", 3, each, ramp, 0);
+        constant(&g, "steps", 3, steps, ramp, 0);
+        constant(&g, "table", 2, table, ramp, 0);
+        constant(&g, "far", 2, places, far, 0);
+        add_with(&g, cases[i].op, cases[i].in, cases[i].a, cases[i].a_is, cases[i].b,
+                 cases[i].b_is);
+        struct message m = file_of(&g, 23);
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        assert_true(uw_convert_read_with(&c, NULL, m.bytes, m.n, "m", &err) < 0);
+        if (strstr(err.text, cases[i].says) == NULL) {
+            fail_msg("case %zu: %s", i, err.text);
+        }
+    }
+}
+
 static void test_loop_is_refused_with_what_to_do(void **state)
 {
     (void)state;
@@ -657,6 +746,8 @@ int main(void)
         cmocka_unit_test(test_several_inputs_come_back_under_their_names),
         cmocka_unit_test(test_group_norm_up_to_opset_20_has_a_weight_for_each_group),
         cmocka_unit_test(test_attention_has_a_mask_and_no_cache),
+        cmocka_unit_test(test_causal_mask_has_up_to_2048_tokens),
+        cmocka_unit_test(test_heads_and_angles_that_do_not_fit_are_refused),
         cmocka_unit_test(test_loop_is_refused_with_what_to_do),
         cmocka_unit_test(test_folded_batch_norm_is_told),
     };

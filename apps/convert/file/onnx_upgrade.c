@@ -165,41 +165,111 @@ static const char *masked(struct upgrade *u, const struct uw_onnx_node *n, const
     return scores;
 }
 
-/* softmax(scale Q K^T + mask) V, of [N][heads][steps][size]; scale is by default 1 / sqrt(size). */
-static bool attention(struct upgrade *u, struct uw_onnx_node *n)
+/* A node that reads x and has a list as its attribute. Returns the name of its output. */
+static const char *listed(struct upgrade *u, const struct uw_onnx_node *n, const char *op,
+                          const char *x, const char *attribute, const int64_t *list,
+                          uint32_t list_n)
+{
+    const char *y = part(u, n, op, x, NULL, attribute, 0);
+    if (!u->failed) {
+        u->out[u->n - 1].attribute[0].ints = list;
+        u->out[u->n - 1].attribute[0].ints_n = list_n;
+        u->out[u->n - 1].inputs_n = x[0] != '\0' ? 1 : 0;
+    }
+    return y;
+}
+
+/* The size of an axis of x, as a list of one. */
+static const char *size_of(struct upgrade *u, const struct uw_onnx_node *n, const char *x,
+                           int64_t axis)
+{
+    static const int64_t first[1] = {0};
+    const char *sizes = part(u, n, "Shape", x, NULL, "start", axis);
+    return part(u, n, "Gather", sizes, listed(u, n, "Constant", "", "value_ints", first, 1),
+                "axis", 0);
+}
+
+/* x as [N][heads of `like`][rows][last]: queries of heads that share a key are its rows. */
+static const char *grouped(struct upgrade *u, const struct uw_onnx_node *n, const char *x,
+                           const char *like, const char *last)
+{
+    static const int64_t keep[1] = {0}, rest[1] = {-1};
+    const char *shape = listed(u, n, "Constant", "", "value_ints", keep, 1);
+    shape = part(u, n, "Concat", shape, size_of(u, n, like, 1), "axis", 0);
+    shape = part(u, n, "Concat", shape, listed(u, n, "Constant", "", "value_ints", rest, 1),
+                 "axis", 0);
+    return part(u, n, "Reshape", x, part(u, n, "Concat", shape, last, "axis", 0), NULL, 0);
+}
+
+/* [N][steps][heads * size] as [N][heads][steps][size]. */
+static const char *split_heads(struct upgrade *u, const struct uw_onnx_node *n, const char *x,
+                               int64_t heads)
+{
+    static const int64_t three[3] = {0, 1, 2}, heads_first[4] = {0, 2, 1, 3};
+    int64_t *shape = uw_pool_take(u->pool, 4, sizeof *shape);
+    if (shape == NULL) {
+        u->failed = true;
+        return "";
+    }
+    shape[0] = shape[1] = 0;
+    shape[2] = heads;
+    shape[3] = -1;
+    x = listed(u, n, "Transpose", x, "perm", three, 3); /* other than three axes are refused */
+    x = listed(u, n, "Reshape", x, "shape", shape, 4);
+    return listed(u, n, "Transpose", x, "perm", heads_first, 4);
+}
+
+/* softmax(scale Q K^T + mask) V, of [N][heads][steps][size]; scale is by default 1 / sqrt(size).
+ * Several heads of Q, one after the other, may share one of K and V. */
+static void attend(struct upgrade *u, const struct uw_onnx_node *n, const char *const in[3])
 {
     static const int64_t swap[4] = {0, 1, 3, 2};
-    bool simple = n->inputs_n >= 3 && n->outputs_n >= 1;
+    bool scaled = uw_onnx_attribute(n, "scale") != NULL;
+    const char *steps = size_of(u, n, in[1], 2);
+    const char *turned = listed(u, n, "Transpose", in[1], "perm", swap, 4);
+    const char *rows = grouped(u, n, in[0], in[1], size_of(u, n, in[0], 3));
+    const char *scores = part(u, n, "MatMul", rows, turned, NULL, 0);
+    scores = grouped(u, n, scores, in[0], steps);
+    if (scaled) {
+        scores = part(u, n, "Mul", scores, constant(u, n, "scale", "value_float"), NULL, 0);
+    } else {
+        const char *size = part(u, n, "Shape", in[0], NULL, "start", 3);
+        size = part(u, n, "Cast", size, NULL, "to", UW_ONNX_FLOAT);
+        scores = part(u, n, "Div", scores, part(u, n, "Sqrt", size, NULL, NULL, 0), NULL, 0);
+    }
+    const char *share = part(u, n, "Softmax", masked(u, n, scores), NULL, "axis", -1);
+    share = grouped(u, n, share, in[1], steps);
+    grouped(u, n, part(u, n, "MatMul", share, in[2], NULL, 0), in[0], size_of(u, n, in[2], 3));
+}
+
+static bool attention(struct upgrade *u, struct uw_onnx_node *n)
+{
+    static const int64_t steps_first[4] = {0, 2, 1, 3}, joined[3] = {0, 0, -1};
+    int64_t heads = uw_onnx_int(n, "q_num_heads", 0), shared = uw_onnx_int(n, "kv_num_heads", 0);
+    bool simple = n->inputs_n >= 3 && n->outputs_n >= 1 && (heads != 0) == (shared != 0);
     for (uint32_t i = 4; i < n->inputs_n; i++) {
         simple = simple && n->input[i][0] == '\0';
     }
     for (uint32_t i = 1; i < n->outputs_n; i++) {
         simple = simple && n->output[i][0] == '\0';
     }
-    if (!simple || uw_onnx_float(n, "softcap", 0.0f) != 0.0f ||
-        uw_onnx_int(n, "q_num_heads", 0) != 0 || uw_onnx_int(n, "left_window_size", -1) >= 0 ||
+    if (!simple || uw_onnx_float(n, "softcap", 0.0f) != 0.0f || heads < 0 || shared < 0 ||
+        uw_onnx_int(n, "left_window_size", -1) >= 0 ||
         uw_onnx_int(n, "right_window_size", -1) >= 0) {
-        n->refused = "only Q, K and V of [N][heads][steps][size] are known, without cache, "
-                     "softcap and windows";
+        n->refused = "only Q, K and V of [N][heads][steps][size], or of [N][steps][features] with "
+                     "the numbers of heads, are known, without cache, softcap and windows";
         return false;
     }
-    bool scaled = uw_onnx_attribute(n, "scale") != NULL;
-    const char *turned = part(u, n, "Transpose", n->input[1], NULL, "perm", 0);
-    if (u->failed) {
-        return true;
+    const char *in[3] = {n->input[0], n->input[1], n->input[2]};
+    for (uint32_t k = 0; k < 3 && heads != 0; k++) {
+        in[k] = split_heads(u, n, in[k], k == 0 ? heads : shared);
     }
-    u->out[u->n - 1].attribute[0].ints = swap;
-    u->out[u->n - 1].attribute[0].ints_n = 4;
-    const char *scores = part(u, n, "MatMul", n->input[0], turned, NULL, 0);
-    if (scaled) {
-        scores = part(u, n, "Mul", scores, constant(u, n, "scale", "value_float"), NULL, 0);
-    } else {
-        const char *size = part(u, n, "Shape", n->input[0], NULL, "start", 3);
-        size = part(u, n, "Cast", size, NULL, "to", UW_ONNX_FLOAT);
-        scores = part(u, n, "Div", scores, part(u, n, "Sqrt", size, NULL, NULL, 0), NULL, 0);
+    attend(u, n, in);
+    if (heads != 0 && !u->failed) {
+        const char *y = u->out[u->n - 1].output[0];
+        y = listed(u, n, "Transpose", y, "perm", steps_first, 4);
+        listed(u, n, "Reshape", y, "shape", joined, 3);
     }
-    const char *share = part(u, n, "Softmax", masked(u, n, scores), NULL, "axis", -1);
-    part(u, n, "MatMul", share, n->input[2], NULL, 0);
     end_parts(u, n);
     return true;
 }
@@ -213,12 +283,8 @@ static bool rms_norm(struct upgrade *u, struct uw_onnx_node *n)
     }
     static const int64_t last[1] = {-1};
     const char *x = n->input[0];
-    const char *mean = part(u, n, "ReduceMean", part(u, n, "Mul", x, x, NULL, 0), NULL, "axes", 0);
-    if (u->failed) {
-        return true;
-    }
-    u->out[u->n - 1].attribute[0].ints = last;
-    u->out[u->n - 1].attribute[0].ints_n = 1;
+    const char *mean = listed(u, n, "ReduceMean", part(u, n, "Mul", x, x, NULL, 0), "axes", last,
+                              1);
     float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
     const char *sum = part(u, n, "Add", mean, number(u, n, "epsilon", epsilon), NULL, 0);
     const char *y = part(u, n, "Div", x, part(u, n, "Sqrt", sum, NULL, NULL, 0), NULL, 0);

@@ -85,6 +85,7 @@ static const struct {
     {"Relu", uw_op_function},
     {"Reshape", uw_op_reshape},
     {"Resize", uw_op_resize},
+    {"RotaryEmbedding", uw_op_rotary},
     {"Scan", uw_op_loop},
     {"Selu", uw_op_function},
     {"SequenceAt", uw_op_list_at},
@@ -121,13 +122,13 @@ const char *uw_convert_operators(void)
            "Conv ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
            "Equal Erf Erfc Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
            "Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If "
-           "InstanceNormalization IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual "
-           "Log LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
-           "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
-           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
-           "SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth "
-           "Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose "
-           "Trilu Unsqueeze Upsample Where; "
+           "InstanceNormalization IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
+           "LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
+           "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean "
+           "ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Selu "
+           "SequenceAt SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign "
+           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu "
+           "Tile Transpose Trilu Unsqueeze Upsample Where; "
            "of constants also ConstantOfShape Floor Mod Range ReduceProd Shape and the like";
 }
 

@@ -6,7 +6,7 @@
 
 #include "import.h"
 
-#define UW_FOLD_MAX 262144u         /* limit of elements computed one by one */
+#define UW_FOLD_MAX 4194304u        /* elements computed one by one: masks of 2048 x 2048 */
 
 /* Count elements that are about to be computed. Returns UW_OK, or UW_ERR_UNSUPPORTED with err set
  * when all of them together are far more than a file of this size can mean. */
