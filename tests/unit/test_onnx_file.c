@@ -727,6 +727,44 @@ static void test_folded_batch_norm_is_told(void **state)
     uw_convert_deinit(&c);
 }
 
+/* Of one convolution with these names; the batch norm of another may still be there. */
+static void test_batch_norm_that_an_older_exporter_folded_is_told(void **state)
+{
+    static const int64_t kernel1[4] = {3, 3, 1, 1}, three[1] = {3};
+    static const struct {
+        const char *weight, *bias, *other, *made;
+        bool kept, told;
+    } cases[] = {
+        {"onnx::Conv_19", "onnx::Conv_20", "fc.weight", "/conv1/Conv_output_0", false, true},
+        {"onnx::Conv_19", "onnx::Conv_20", "fc.weight", "/conv1/Conv_output_0", true, true},
+        {"onnx::Conv_19", "conv1.bias", "fc.weight", "/conv1/Conv_output_0", true, false},
+        {"19", "20", "fc.weight", "21", false, true},
+        {"19", "20", "18", "21", false, false}, /* by a program that numbers all tensors */
+        {"c.weight", "c.bias", "fc.weight", "/bn/BatchNormalization_output_0", false, true},
+        {"c.weight", "c.bias", "fc.weight", "/batch_norms/c/Conv_output_0", false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char in[80];
+        struct message g = {.n = 0};
+        struct uw_convert_model c;
+        value(&g, 11, "x", 4, (const int64_t[]){0, 3, 1, 1});
+        value(&g, 12, "y", 4, (const int64_t[]){0, 3, 1, 1});
+        constant(&g, cases[i].weight, 4, kernel1, ramp, 0);
+        constant(&g, cases[i].bias, 1, three, ramp, 0);
+        constant(&g, cases[i].other, 1, three, ramp + 1, 0);
+        snprintf(in, sizeof in, "x %s %s", cases[i].weight, cases[i].bias);
+        add(&g, "Conv", in, cases[i].made, "", 0, NULL);
+        snprintf(in, sizeof in, "%s %s %s %s %s", cases[i].made, cases[i].other, cases[i].other,
+                 cases[i].other, cases[i].other);
+        add(&g, cases[i].kept ? "BatchNormalization" : "Relu", cases[i].kept ? in
+            : cases[i].made, "y", "", 0, NULL);
+        reads(&c, &g, NULL, NULL);
+        assert_int_equal(tells(&c, "batch norm was folded"), cases[i].told);
+        uw_convert_deinit(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -750,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_heads_and_angles_that_do_not_fit_are_refused),
         cmocka_unit_test(test_loop_is_refused_with_what_to_do),
         cmocka_unit_test(test_folded_batch_norm_is_told),
+        cmocka_unit_test(test_batch_norm_that_an_older_exporter_folded_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,29 +24,47 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
                              : uw_import_arrange(im, v->node, &v->view, 3);
 }
 
-/* Tell of batch norms that an exporter has folded into other layers. PyTorch's older exporter does
- * not say so, but leaves a computed constant as a convolution's weight. */
+/* Whether PyTorch's older exporter computed the tensor: onnx::Conv_19, or 19 up to PyTorch 1.12,
+ * where tensors of the program have names like fc.weight. */
+static bool is_computed(const struct uw_onnx_graph *g, const char *name)
+{
+    bool number = name[0] != '\0' && strspn(name, "0123456789") == strlen(name);
+    for (uint32_t i = 0; i < g->initializers_n && number; i++) {
+        const char *end = strrchr(g->initializer[i].name, '.');
+        if (end != NULL && (strcmp(end, ".weight") == 0 || strcmp(end, ".bias") == 0)) {
+            return true;
+        }
+    }
+    return strncmp(name, "onnx::Conv", 10) == 0;
+}
+
+/* How a convolution or dense layer shows that a batch norm was folded into it; NULL: not at all.
+ * PyTorch's older exporter does not say so, but leaves computed constants as weight and bias, or
+ * the name of the batch norm's output. */
+static const char *folding_of(const struct uw_import *im, const struct uw_onnx_node *n)
+{
+    bool conv = strncmp(n->op, "Conv", 4) == 0;
+    const char *made = n->outputs_n > 0 ? n->output[0] : "", *last = strrchr(made, '/');
+    last = last != NULL ? last : made; /* without the modules around it */
+    if ((conv || strcmp(n->op, "Gemm") == 0) &&
+        (strstr(last, "BatchNorm") != NULL || strstr(last, "batch_norm") != NULL)) {
+        return uw_pool_format(im->pool, "node '%.60s' makes '%.80s'", n->name, made);
+    }
+    return conv && n->inputs_n > 2 && is_computed(&im->graph, n->input[1]) &&
+                   is_computed(&im->graph, n->input[2])
+               ? uw_pool_format(im->pool, "the weights of node '%.60s' are computed", n->name)
+               : NULL;
+}
+
+/* Tell of batch norms that an exporter has folded into other layers. */
 static int tell_folding(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
     const char *evidence = g->folded_batchnorm;
-    bool kept = false;
-    for (uint32_t i = 0; i < g->nodes_n; i++) {
-        const struct uw_onnx_node *n = &g->node[i];
-        kept = kept || strcmp(n->op, "BatchNormalization") == 0;
-        const char *made = n->outputs_n > 0 ? n->output[0] : "";
-        if (evidence == NULL && (strncmp(n->op, "Conv", 4) == 0 || strcmp(n->op, "Gemm") == 0) &&
-            (strstr(made, "BatchNorm") != NULL || strstr(made, "batch_norm") != NULL)) {
-            evidence = uw_pool_format(im->pool, "node '%.60s' makes '%.80s'", n->name, made);
-        }
-        if (evidence == NULL && strncmp(n->op, "Conv", 4) == 0 && n->inputs_n > 2 &&
-            strncmp(n->input[1], "onnx::Conv", 10) == 0 &&
-            strncmp(n->input[2], "onnx::Conv", 10) == 0) {
-            evidence = uw_pool_format(im->pool, "the weights of node '%.60s' are computed",
-                                      n->name);
-        }
+    for (uint32_t i = 0; i < g->nodes_n && evidence == NULL; i++) {
+        evidence = folding_of(im, &g->node[i]);
     }
-    if (evidence == NULL || (kept && g->folded_batchnorm == NULL)) {
+    if (evidence == NULL) {
         return UW_OK;
     }
     const char *note = uw_pool_format(im->pool, "batch norm was folded into the layers in front "
