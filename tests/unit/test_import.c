@@ -61,6 +61,40 @@ static void test_parts_that_leave_elements_out_are_refused(void **state)
 }
 
 /* A zero repeated to 2^63 elements has no strides that an integer could hold, and needs none. */
+/* The product of rows that are 1 at an index has an embedding in front, which takes no index that
+ * the weight has no row for; it does not train, and no line speaks of it. */
+static void test_tied_embedding_takes_only_its_vocabulary(void **state)
+{
+    static const int64_t dim[2] = {0, 4}, matrix[2] = {5, 3}, turn[2] = {1, 0};
+    static const int64_t scores[3] = {0, 4, 5};
+    (void)state;
+    struct message g = {.n = 0}, n = node("Cast", "c", "x", "at"), a = {.n = 0};
+    struct uw_convert_model c;
+    struct uw_error err;
+    value(&g, 11, "x", 2, dim);
+    value(&g, 12, "y", 3, scores);
+    weight(&g, "e.weight", 2, matrix, 0);
+    text(&a, 1, "to");
+    number(&a, 3, 7);
+    inside(&n, 5, &a);
+    inside(&g, 1, &n);
+    add(&g, "Gather", "e.weight at", "h", "", 0, NULL);
+    add(&g, "Transpose", "e.weight", "head", "perm", 2, turn);
+    add(&g, "MatMul", "h head", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 17, &err), UW_OK);
+    const struct uw_layer_def *first = NULL;
+    for (uint32_t i = c.def.layers_n; i-- > 0;) {
+        first = c.def.layers[i].kind == UW_LAYER_EMBEDDING ? &c.def.layers[i] : first;
+    }
+    assert_non_null(first);
+    assert_int_equal(first->embedding.vocabulary, 5);
+    assert_true(first->frozen);
+    for (uint32_t i = 0; i < c.notes_n; i++) {
+        assert_null(strstr(c.notes[i], "not trained"));
+    }
+    uw_convert_deinit(&c);
+}
+
 /* chunk(2) of one value, as PyTorch's older exporter writes it. */
 static void test_part_without_elements_is_no_harm_until_it_is_read(void **state)
 {
@@ -568,6 +602,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_node_without_an_output_does_no_harm),
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
+        cmocka_unit_test(test_tied_embedding_takes_only_its_vocabulary),
         cmocka_unit_test(test_part_without_elements_is_no_harm_until_it_is_read),
         cmocka_unit_test(test_axes_that_were_joined_are_cut_elsewhere),
         cmocka_unit_test(test_more_elements_than_integers_count_are_reshaped),

@@ -4,35 +4,6 @@
 #include "import_const.h"
 #include "import_parts.h"
 
-/* Rows of a matrix that others train, too: 1 where an index is, else 0, times the matrix. */
-static int shared_rows(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *w)
-{
-    struct uw_value *x = uw_import_data(im, n, 1), *y = uw_import_out(im, n, 0), at, row = {0};
-    struct uw_value number = {.name = "", .kind = UW_VALUE_CONST,
-                              .t = {.name = "", .is_float = true, .rank = 1,
-                                    .dim = {w->t.dim[0]}}};
-    float *data = x != NULL && y != NULL
-                      ? uw_const_fresh(im, n, &number.t, w->t.dim[0]) : NULL;
-    const struct uw_value *matrix = data != NULL ? uw_import_make_value(im, w) : NULL;
-    if (matrix == NULL) {
-        return im->err->code;
-    }
-    for (uint64_t i = 0; i < w->t.dim[0]; i++) {
-        data[i] = (float)i;
-    }
-    at = *x;
-    if (!uw_view_insert(&at.view, at.view.axes_n)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
-    }
-    uw_import_note(im, "an embedding whose weight others train, too, as a tied head does, is a "
-                       "product, which takes more time and memory: one weight is trained");
-    int rc = uw_import_arithmetic(im, n, UW_ARITHMETIC_SUB, &at, &number, &row);
-    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_ABS, 0.0f, 0.0f, &row, &row);
-    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_SCALE, -1.0f, 1.0f, &row, &row);
-    rc = rc < 0 ? rc : uw_import_apply(im, n, UW_LAYER_RELU, &row, &row);
-    return rc < 0 ? rc : uw_import_product(im, n, &row, matrix, false, false, 1.0f, y);
-}
-
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *w)
 {
@@ -58,6 +29,38 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     uw_import_dims(l, 2, v.n, w->dim[1], 1);
     rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
     return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
+}
+
+/* Rows of a matrix that others train, too: 1 where an index is, else 0, times the matrix. An
+ * embedding of one column, the indices themselves, refuses others. */
+static int shared_rows(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *w)
+{
+    struct uw_value *y = uw_import_out(im, n, 0), at, row = {0};
+    struct uw_value number = {.name = "", .kind = UW_VALUE_CONST,
+                              .t = {.name = "", .is_float = true, .rank = 2,
+                                    .dim = {w->t.dim[0], 1}, .role = UW_ONNX_ROLE_FIXED}};
+    float *data = y != NULL ? uw_const_fresh(im, n, &number.t, w->t.dim[0]) : NULL;
+    const struct uw_value *matrix = data != NULL ? uw_import_make_value(im, w) : NULL;
+    if (matrix == NULL) {
+        return im->err->code;
+    }
+    for (uint64_t i = 0; i < w->t.dim[0]; i++) {
+        data[i] = (float)i;
+    }
+    int rc = embedding(im, n, &number.t);
+    if (rc < 0) {
+        return rc;
+    }
+    at = *y;
+    number.t.rank = 1;
+    uw_onnx_set_strides(&number.t);
+    uw_import_note(im, "an embedding whose weight others train, too, as a tied head does, is a "
+                       "product, which takes more time and memory: one weight is trained");
+    rc = uw_import_arithmetic(im, n, UW_ARITHMETIC_SUB, &at, &number, &row);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_ABS, 0.0f, 0.0f, &row, &row);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_SCALE, -1.0f, 1.0f, &row, &row);
+    rc = rc < 0 ? rc : uw_import_apply(im, n, UW_LAYER_RELU, &row, &row);
+    return rc < 0 ? rc : uw_import_product(im, n, &row, matrix, false, false, 1.0f, y);
 }
 
 /* Elements of an axis by a constant list, whose axes take that axis's place. */

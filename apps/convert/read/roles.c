@@ -208,11 +208,27 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
     return UW_OK;
 }
 
+/* Whether an embedding gives the index itself, as the import and our own files have it to refuse
+ * indices that a tied weight has no row for. */
+static bool is_index(const struct uw_import_layer *l)
+{
+    const struct uw_import_param *p = &l->param[0];
+    bool same = l->def.kind == UW_LAYER_EMBEDDING && p->suffix != NULL && p->dim[1] == 1;
+    for (uint32_t i = 0; same && i < p->dim[0]; i++) {
+        same = p->data[i] == (float)i;
+    }
+    return same;
+}
+
 /* A layer whose weights are fixed is not trained. Batch norm's statistics are no weights. */
 static void freeze(const struct uw_import *im, struct uw_import_layer *l,
                    struct uw_read_list *frozen, struct uw_read_list *mixed)
 {
     bool fixed = false, trains = false;
+    if (is_index(l)) {
+        l->def.frozen = true;
+        return;
+    }
     for (uint32_t p = 0; p < UW_PARAMS_MAX; p++) {
         bool has = l->param[p].suffix != NULL;
         fixed = fixed || (has && l->param[p].role == UW_ONNX_ROLE_FIXED);
