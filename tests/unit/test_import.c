@@ -95,6 +95,31 @@ static void test_tied_embedding_takes_only_its_vocabulary(void **state)
     uw_convert_deinit(&c);
 }
 
+/* As recommenders have it: column 0 is a user, and each sample has one. */
+static void test_embedding_of_one_index_a_sample_is_a_row(void **state)
+{
+    static const int64_t dim[2] = {0, 2}, matrix[2] = {5, 3}, out[2] = {0, 3};
+    static const float zero = 0.0f;
+    (void)state;
+    struct message g = {.n = 0}, n = node("Gather", "c", "x user", "column"), a = {.n = 0};
+    struct uw_convert_model c;
+    struct uw_error err;
+    value(&g, 11, "x", 2, dim);
+    value(&g, 12, "y", 2, out);
+    constant(&g, "user", 0, NULL, &zero, 0);
+    weight(&g, "e.weight", 2, matrix, 0);
+    text(&a, 1, "axis");
+    number(&a, 3, 1);
+    inside(&n, 5, &a);
+    inside(&g, 1, &n);
+    add(&g, "Gather", "e.weight column", "y", "", 0, NULL);
+    int rc = read_as(&c, &g, 17, &err);
+    assert_string_equal(rc < 0 ? err.text : "", "");
+    assert_int_equal(c.output[0].rank, 2);
+    assert_int_equal(c.output[0].dim[1], 3);
+    uw_convert_deinit(&c);
+}
+
 /* chunk(2) of one value, as PyTorch's older exporter writes it. */
 static void test_part_without_elements_is_no_harm_until_it_is_read(void **state)
 {
@@ -603,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_node_without_an_output_does_no_harm),
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
         cmocka_unit_test(test_tied_embedding_takes_only_its_vocabulary),
+        cmocka_unit_test(test_embedding_of_one_index_a_sample_is_a_row),
         cmocka_unit_test(test_part_without_elements_is_no_harm_until_it_is_read),
         cmocka_unit_test(test_axes_that_were_joined_are_cut_elsewhere),
         cmocka_unit_test(test_more_elements_than_integers_count_are_reshaped),

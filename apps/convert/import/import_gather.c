@@ -19,6 +19,9 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     uint64_t dims[UW_ONNX_RANK_MAX];
     uw_view_dims(&v, dims);
     dims[v.axes_n] = w->dim[1];
+    if (v.axes_n == 1 && uw_view_has_batch(&v, 0)) { /* one index of each sample */
+        uw_view_insert(&v, 1);
+    }
     int rc = uw_import_arrange(im, n, &v, 1);
     struct uw_import_layer *l =
         rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_EMBEDDING, v.layer) : NULL;
@@ -28,7 +31,7 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     l->def.embedding = (struct uw_embedding_def){(uint32_t)w->dim[0], (uint32_t)w->dim[1]};
     uw_import_dims(l, 2, v.n, w->dim[1], 1);
     rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
-    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, x->view.axes_n + 1, 0);
 }
 
 /* Rows of a matrix that others train, too: 1 where an index is, else 0, times the matrix. An
