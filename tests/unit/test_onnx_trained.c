@@ -123,6 +123,53 @@ static void test_constant_that_is_computed_from_none_of_the_parameters_does_not_
     }
 }
 
+/* y = x p w, where p may be a parameter or scale the input. */
+static void test_factor_of_the_input_trains_where_the_file_or_the_user_says_so(void **state)
+{
+    static const struct {
+        const char *name, *from, *trained;
+        bool trains, told;
+    } cases[] = {
+        {"onnx::Mul_3", NULL, NULL, false, true},
+        {"onnx::Mul_3", NULL, "onnx::Mul_3", true, false},
+        {"unsqueeze", "['q', 'val_1']", NULL, true, false},
+        {"unsqueeze", "['c', 'val_1']", NULL, false, false},
+        {"scale", NULL, NULL, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct uw_convert_options o = {.trained = cases[i].trained};
+        char in[40];
+        struct message g = {.n = 0}, m;
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        bool trains = false, told = false;
+        value(&g, 11, "x", 2, features);
+        value(&g, 12, "y", 2, features);
+        constant(&g, cases[i].name, 1, row, ramp + 1, 0);
+        constant(&g, "w", 2, square, ramp, 0);
+        snprintf(in, sizeof in, "x %s", cases[i].name);
+        add(&g, "Mul", in, "h", "", 0, NULL);
+        add(&g, "MatMul", "h w", "y", "", 0, NULL);
+        if (cases[i].from != NULL) {
+            tell_origin(&g, cases[i].name, cases[i].from);
+        }
+        m = file_of(&g, 17);
+        int rc = uw_convert_read_with(&c, &o, m.bytes, m.n, "m", &err);
+        assert_string_equal(rc < 0 ? err.text : "", "");
+        for (uint32_t k = 0; k < c.def.layers_n; k++) {
+            const struct uw_layer_def *l = &c.def.layers[k];
+            trains = trains || (l->kind == UW_LAYER_PARAMETER && !l->parameter.constant);
+        }
+        for (uint32_t k = 0; k < c.notes_n; k++) {
+            told = told || strstr(c.notes[k], "--trained onnx::Mul_3 trains it") != NULL;
+        }
+        assert_int_equal(trains, cases[i].trains);
+        assert_int_equal(told, cases[i].told);
+        uw_convert_deinit(&c);
+    }
+}
+
 static void test_names_of_the_user_decide(void **state)
 {
     static const struct {
@@ -292,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_file_tells_parameters_from_buffers),
         cmocka_unit_test(
             test_constant_that_is_computed_from_none_of_the_parameters_does_not_train),
+        cmocka_unit_test(test_factor_of_the_input_trains_where_the_file_or_the_user_says_so),
         cmocka_unit_test(test_names_of_the_user_decide),
         cmocka_unit_test(test_transposed_copy_of_a_constant_is_one),
         cmocka_unit_test(test_biases_that_tf2onnx_leaves_out_are_told),

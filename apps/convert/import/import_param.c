@@ -243,6 +243,17 @@ static bool is_bias(const struct uw_import *im, enum uw_arithmetic_op op,
            !is_computed_name(t->name) && uw_onnx_tensor_size(t) == 1;
 }
 
+/* Tell of a constant that an exporter computed and that may be a parameter of the program. */
+static void tell_doubt(struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    const char *note = uw_pool_format(im->pool, "tensor '%.60s' is taken for a constant, as scales "
+                                      "of the input are: --trained %.60s trains it", t->name,
+                                      t->name);
+    if (note != NULL) {
+        uw_import_note(im, note);
+    }
+}
+
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {
@@ -252,14 +263,20 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     if (!uw_import_learns(im, t)) {
         return false;
     }
-    if (strcmp(n->op, "PRelu") == 0 || t->role == UW_ONNX_ROLE_TRAINS) {
+    bool told = t->role == UW_ONNX_ROLE_TRAINS || /* or the exporter computed it from a parameter */
+                (t->role == UW_ONNX_ROLE_UNKNOWN && t->folded_from != NULL);
+    if (strcmp(n->op, "PRelu") == 0 || told) {
         return true;
     }
     bool linear = op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_SUB || op == UW_ARITHMETIC_MUL ||
                   op == UW_ARITHMETIC_DIV;
     bool named = strchr(t->name, '.') != NULL;
     bool normalizes = op != UW_ARITHMETIC_ADD || (uw_onnx_tensor_size(t) == 1 && !named);
-    return linear && !(normalizes && is_near_input(im, layer));
+    bool scales = linear && normalizes && is_near_input(im, layer);
+    if (scales && strstr(t->name, "::") != NULL && uw_onnx_tensor_size(t) > 1) {
+        tell_doubt(im, t);
+    }
+    return linear && !scales;
 }
 
 /* Exporters write equal tensors once. Biases and weights of normalizations that are one number
