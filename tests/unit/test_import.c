@@ -120,6 +120,25 @@ static void test_embedding_of_one_index_a_sample_is_a_row(void **state)
     uw_convert_deinit(&c);
 }
 
+/* As PyTorch's newer exporter begins as_strided. */
+static void test_number_for_each_sample_is_refused_with_what_to_do(void **state)
+{
+    static const int64_t dim[2] = {0, 6};
+    static const float zero = 0.0f, one = 1.0f;
+    (void)state;
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 2, dim);
+    value(&g, 12, "y", 2, dim);
+    constant(&g, "zero", 0, NULL, &zero, 0);
+    constant(&g, "one", 0, NULL, &one, 0);
+    add(&g, "Shape", "x", "sizes", "", 0, NULL);
+    add(&g, "Gather", "sizes zero", "samples", "", 0, NULL);
+    add(&g, "Range", "zero samples one", "at", "", 0, NULL);
+    add(&g, "Gather", "x at", "y", "", 0, NULL);
+    expect(&g, 17, UW_ERR_UNSUPPORTED, "node 'at' (Range): a number for each sample of the "
+                                       "minibatch: its layers see one sample. For a pool");
+}
+
 /* chunk(2) of one value, as PyTorch's older exporter writes it. */
 static void test_part_without_elements_is_no_harm_until_it_is_read(void **state)
 {
@@ -629,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
         cmocka_unit_test(test_tied_embedding_takes_only_its_vocabulary),
         cmocka_unit_test(test_embedding_of_one_index_a_sample_is_a_row),
+        cmocka_unit_test(test_number_for_each_sample_is_refused_with_what_to_do),
         cmocka_unit_test(test_part_without_elements_is_no_harm_until_it_is_read),
         cmocka_unit_test(test_axes_that_were_joined_are_cut_elsewhere),
         cmocka_unit_test(test_more_elements_than_integers_count_are_reshaped),

@@ -388,11 +388,14 @@ static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
     double start = uw_import_number(x[0], 0), delta = uw_import_number(x[2], 0);
     double count = ceil((uw_import_number(x[1], 0) - start) / delta);
     bool sized = uw_const_is_sized(x[0]) || uw_const_is_sized(x[1]) || uw_const_is_sized(x[2]);
+    if (sized && count >= (double)UW_BATCH_SYMBOL) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a number for each sample of the "
+                                "minibatch: its layers see one sample. For a pool over channels "
+                                "that are last, as ConvNeXt's, PyTorch's newer exporter writes "
+                                "that: export with dynamo=False");
+    }
     if (!(fabs(count) <= UW_FOLD_MAX)) {
-        return sized ? uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a number for each sample of "
-                                        "the minibatch: its layers see one sample")
-                     : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements",
-                                        count);
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements", count);
     }
     *out = (struct uw_onnx_tensor){.name = "", .rank = 1, .is_float = x[0]->is_float};
     out->dim[0] = count > 0.0 ? (uint64_t)count : 0;
