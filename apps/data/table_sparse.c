@@ -95,9 +95,10 @@ static int measure(const struct uw_table *t, const char *text, uint32_t *rows_n,
             *most = feature && index > *most ? index : *most;
         }
         if (rc < 0) {
+            size_t bytes = strcspn(c.at, " \t\r\n");
             return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%zu: \"%.*s\": a line has a label "
                                 "and then INDEX:VALUE, as the first ones", t->path, (unsigned)line,
-                                (size_t)(c.at - p) + 1u, (int)strcspn(c.at, " \t\r\n") % 24, c.at);
+                                (size_t)(c.at - p) + 1u, (int)(bytes < 24 ? bytes : 24), c.at);
         }
         *rows_n += rc == 0;
     }
