@@ -96,7 +96,7 @@ static const struct uw_conv2d *in_one_row(const struct uw_conv2d *c, struct uw_n
 {
     uint64_t widest = (uint64_t)c->in_w * (c->in_h + 2u * (uint64_t)c->pad_h);
     if (c->kernel_w != 1 || c->kernel_h == 1 || c->stride_h != 1 || c->stride_w != 1 ||
-        c->pad_w != 0 || widest > INT32_MAX ||
+        c->pad_w != 0 || c->out_w != c->in_w || widest > INT32_MAX ||
         (uint64_t)c->in_w * c->dilation_h * c->kernel_h > INT32_MAX) {
         return c;
     }

@@ -187,10 +187,13 @@ static size_t item_bytes(const struct uw_layer *l, const struct uw_kernels *k, u
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
-    size_t one = item_bytes(l, k, batch_n, threads);
     size_t own = own_bytes(l, k, batch_n);
     size_t whole = kernel_bytes(l, k, batch_n * l->geometry.attention.steps, threads);
-    size_t each = uw_size_mul(item_bytes(l, k, batch_n, 1), threads);
+    size_t heads = uw_size_mul(kernel_bytes(l, k, 0, 1), threads);
+    size_t one = item_bytes(l, k, batch_n, threads);
+    size_t each = uw_items_divide(batch_n, threads)
+                      ? uw_size_mul(item_bytes(l, k, batch_n, 1), threads) : 0;
+    whole = heads > whole ? heads : whole;
     size_t most = whole > SIZE_MAX - own ? SIZE_MAX : own + whole;
     most = one > most ? one : most;
     return each > most ? each : most;

@@ -28,9 +28,13 @@ int uw_run_items(const struct uw_exec *e, size_t room, double work, double bytes
                  uw_item_fn fn, const void *arg)
 {
     struct uw_exec all = *e;
+    int rc = UW_OK;
     all.workers = uw_workers_for(e->workers, work, bytes);
-    if (n == 1) {
-        return fn(&all, arg, 0);
+    if (!uw_items_divide(n, uw_workers_threads(all.workers))) {
+        for (uint32_t i = 0; i < n && rc == UW_OK; i++) {
+            rc = fn(&all, arg, i);
+        }
+        return rc;
     }
     struct items s = {.e = &all, .room = room, .fn = fn, .arg = arg, .rc = UW_OK};
     if (uw_size_mul(uw_workers_threads(all.workers), room) > e->scratch_bytes) {

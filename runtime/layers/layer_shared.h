@@ -32,8 +32,14 @@ static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_
 
 /* items.c: work of a layer that consists of independent items, for instance its samples. Runs fn
  * once for every item 0 .. n-1, in any order, each on one thread with `room` bytes of e's scratch;
- * a single item gets all of e. work, bytes: of all items, as for uw_workers_for. Returns UW_OK or
- * the error of an item; UW_ERR_NOMEM: e's scratch is less than room times its threads. */
+ * if uw_items_divide says no, one after the other with all of e. work, bytes: of all items, as for
+ * uw_workers_for. Returns UW_OK or the error of an item; UW_ERR_NOMEM: e's scratch is less than
+ * room times its threads. */
+static inline bool uw_items_divide(uint32_t n, uint32_t threads)
+{
+    return n > 1 && n > threads / 2;
+}
+
 typedef int (*uw_item_fn)(const struct uw_exec *e, const void *arg, uint32_t item);
 int uw_run_items(const struct uw_exec *e, size_t room, double work, double bytes, uint32_t n,
                  uw_item_fn fn, const void *arg);

@@ -152,7 +152,7 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
             size_t bytes = k->gemm_scratch_bytes(k, &p, threads);
             size_t each = uw_size_mul(uw_arena_padded(k->gemm_scratch_bytes(k, &p, 1)), threads);
             most = bytes > most ? bytes : most;
-            most = threads > 1 && each > most ? each : most;
+            most = times[i] == 1 && threads > 1 && each > most ? each : most;
         }
     }
     return most;
@@ -188,7 +188,7 @@ static int run_products(const struct uw_exec *e, const struct products *p, uint3
     uint32_t n = batch_n * stack_n(&p->l->geometry.products) / p->times;
     double sides = (double)m->m * m->k + (double)m->n * m->k + (double)m->m * m->n;
     int rc = UW_OK;
-    if (divided && n > 1) {
+    if (divided) {
         return uw_run_items(e, uw_arena_padded(e->kernels->gemm_scratch_bytes(e->kernels, m, 1)),
                             n * ((double)m->m * m->n * m->k + PACK_WORK * sides),
                             n * sides * sizeof(float), n, product_item, p);

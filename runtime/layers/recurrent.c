@@ -345,7 +345,8 @@ static int run_items(const struct uw_exec *e, struct passing *p, uw_item_fn fn)
     double bytes = (double)batch_n * g->steps * row * sizeof(float);
 
     p->samples_n = batch_n;
-    if (uw_workers_for(e->workers, work, bytes) == e->workers) {
+    if (uw_items_divide(batch_n, threads) &&
+        uw_workers_for(e->workers, work, bytes) == e->workers) {
         p->samples_n = (batch_n + threads - 1) / threads;
     }
     return uw_run_items(e, step_bytes(p->t->l, e->kernels, batch_n), work, bytes,

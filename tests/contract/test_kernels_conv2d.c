@@ -44,6 +44,7 @@ static void test_conv2d_narrow_kernels_match_twin(void **state)
         c.pad_h = uw_test_below(4);
         c.out_h = (c.in_h + 2 * c.pad_h - (kernel - 1) * dilation - 1) / c.stride_h + 1;
         c.out_h -= c.out_h > 1 && i % 8 == 0 ? 1 : 0;
+        c.out_w -= c.out_w > 1 && i % 8 == 1 ? 1 : 0;
         check_shape(c, 1 + uw_test_below(4), 1 + uw_test_below(3));
     }
 }

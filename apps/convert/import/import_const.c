@@ -476,8 +476,8 @@ static bool is_range(struct uw_import *im, const struct uw_onnx_node *n,
     for (uint32_t a = 0; a < index->rank; a++) {
         axes += index->dim[a] != 1 ? 1 : 0;
     }
-    bool range = axes < 2 && count > 0;
-    for (uint64_t i = 0; i < count && i < UW_FOLD_MAX; i++) {
+    bool range = axes < 2 && count > 0 && uw_import_count(im, n, count) == UW_OK;
+    for (uint64_t i = 0; i < count && im->err->code == UW_OK; i++) {
         int64_t k = place(index, i, size);
         if (k < 0 || k >= size) {
             uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld",

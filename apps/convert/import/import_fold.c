@@ -445,6 +445,9 @@ static int reduce_all(struct uw_import *im, const char *what, const struct uw_on
         return sum == NULL ? uw_import_nomem(im) : 1;
     }
     bool sized = reduces_minibatch(im, x, axes, what);
+    if (uw_import_count(im, NULL, total) < 0) {
+        return im->err->code;
+    }
     for (uint64_t i = 0; i < total; i++) {
         uint64_t left = i, at = 0;
         for (uint32_t a = x->rank; a-- > 0;) {

@@ -24,24 +24,29 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
                              : uw_import_arrange(im, v->node, &v->view, 3);
 }
 
-/* Whether PyTorch's older exporter computed the tensor: onnx::Conv_19, or 19 up to PyTorch 1.12,
- * where tensors of the program have names like fc.weight. */
-static bool is_computed(const struct uw_onnx_graph *g, const char *name)
+/* Whether the file names parameters as a program does, like fc.weight. */
+static bool has_names(const struct uw_onnx_graph *g)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < g->initializers_n && !some; i++) {
+        const char *end = strrchr(g->initializer[i].name, '.');
+        some = end != NULL && (strcmp(end, ".weight") == 0 || strcmp(end, ".bias") == 0);
+    }
+    return some;
+}
+
+/* Whether PyTorch's older exporter computed the tensor: onnx::Conv_19, or 19 up to PyTorch 1.12 in
+ * a file that has names. */
+static bool is_computed(const char *name, bool named)
 {
     bool number = name[0] != '\0' && strspn(name, "0123456789") == strlen(name);
-    for (uint32_t i = 0; i < g->initializers_n && number; i++) {
-        const char *end = strrchr(g->initializer[i].name, '.');
-        if (end != NULL && (strcmp(end, ".weight") == 0 || strcmp(end, ".bias") == 0)) {
-            return true;
-        }
-    }
-    return strncmp(name, "onnx::Conv", 10) == 0;
+    return (number && named) || strncmp(name, "onnx::Conv", 10) == 0;
 }
 
 /* How a convolution or dense layer shows that a batch norm was folded into it; NULL: not at all.
  * PyTorch's older exporter does not say so, but leaves computed constants as weight and bias, or
  * the name of the batch norm's output. */
-static const char *folding_of(const struct uw_import *im, const struct uw_onnx_node *n)
+static const char *folding_of(const struct uw_import *im, const struct uw_onnx_node *n, bool named)
 {
     bool conv = strncmp(n->op, "Conv", 4) == 0;
     const char *made = n->outputs_n > 0 ? n->output[0] : "", *last = strrchr(made, '/');
@@ -50,8 +55,8 @@ static const char *folding_of(const struct uw_import *im, const struct uw_onnx_n
         (strstr(last, "BatchNorm") != NULL || strstr(last, "batch_norm") != NULL)) {
         return uw_pool_format(im->pool, "node '%.60s' makes '%.80s'", n->name, made);
     }
-    return conv && n->inputs_n > 2 && is_computed(&im->graph, n->input[1]) &&
-                   is_computed(&im->graph, n->input[2])
+    return conv && n->inputs_n > 2 && is_computed(n->input[1], named) &&
+                   is_computed(n->input[2], named)
                ? uw_pool_format(im->pool, "the weights of node '%.60s' are computed", n->name)
                : NULL;
 }
@@ -61,8 +66,9 @@ static int tell_folding(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
     const char *evidence = g->folded_batchnorm;
+    bool named = has_names(g);
     for (uint32_t i = 0; i < g->nodes_n && evidence == NULL; i++) {
-        evidence = folding_of(im, &g->node[i]);
+        evidence = folding_of(im, &g->node[i], named);
     }
     if (evidence == NULL) {
         return UW_OK;

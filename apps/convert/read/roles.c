@@ -142,7 +142,7 @@ void uw_read_list_add(struct uw_read_list *l, const char *between, const char *f
     if (strlen(part) + strlen(between) + 8 < room) {
         l->used += (size_t)snprintf(l->text + l->used, room, "%s%s", l->used > 0 ? between : "",
                                     part);
-    } else if (room > 8 && l->text[l->used - 1] != '.') {
+    } else if (room > 8 && l->used > 0 && l->text[l->used - 1] != '.') {
         l->used += (size_t)snprintf(l->text + l->used, room, ", ..");
     }
 }
