@@ -69,10 +69,7 @@ int uw_names_copy(char ***to, char *const *from, uint32_t n)
 int uw_names_read(const char *list, char ***names, uint32_t *n)
 {
     bool good = true;
-    *n = 1;
-    for (const char *p = list; *p != '\0'; p++) {
-        *n += *p == '+' ? 1u : 0;
-    }
+    *n = uw_list_count(list);
     *names = calloc(*n, sizeof **names);
     for (uint32_t k = 0; *names != NULL && k < *n; k++) {
         const char *word;

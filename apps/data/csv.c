@@ -451,17 +451,10 @@ static int describe_columns(struct uw_table_set *p)
     if (rc < 0 || p->labels.classes_n == 0) {
         return rc < 0 ? rc : name_classes(p);
     }
-    c->counts = calloc((size_t)p->labels.classes_n, sizeof *c->counts);
-    c->classes = calloc((size_t)p->labels.classes_n, sizeof *c->classes);
-    if (c->counts == NULL || c->classes == NULL) {
-        return no_memory(p);
-    }
     c->classes_n = p->labels.classes_n;
-    for (uint32_t k = 0; k < c->classes_n; k++) {
-        c->classes[k] = strdup(p->labels.names[k]);
-        if (c->classes[k] == NULL) {
-            return no_memory(p);
-        }
+    c->counts = calloc((size_t)c->classes_n, sizeof *c->counts);
+    if (c->counts == NULL || uw_names_copy(&c->classes, p->labels.names, c->classes_n) < 0) {
+        return no_memory(p);
     }
     for (uint32_t row = 0; row < p->files.table[0].rows_n; row++) {
         c->counts[p->labels.of[0][row]] += uw_rows_has(&p->rows[0], row);

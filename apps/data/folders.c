@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "folders.h"
 
+#include "columns.h"
 #include "table_split.h"
 
 #include <stdio.h>
@@ -68,35 +69,23 @@ static int number_classes(struct uw_folders *p)
     struct uw_data_columns *c = p->columns;
     const char *known = p->o.classes;
     bool earlier = known == NULL && like != NULL && like->classes_n != 0;
-    uint32_t n = earlier ? like->classes_n : p->list[0].classes_n;
-    for (const char *k = known; k != NULL && *k != '\0'; k++) {
-        n = (k == known ? 1 : n) + (*k == '+');
-    }
     if (p->list[0].classes_n == 0) {
         return UW_OK;
     }
-    c->classes = calloc(n, sizeof *c->classes);
-    c->counts = calloc(n, sizeof *c->counts);
-    if (c->classes == NULL || c->counts == NULL) {
+    c->classes_n = earlier ? like->classes_n : p->list[0].classes_n;
+    int rc = known != NULL ? uw_names_read(known, &c->classes, &c->classes_n)
+                           : uw_names_copy(&c->classes, earlier ? like->classes
+                                                                : p->list[0].classes, c->classes_n);
+    c->counts = calloc(c->classes_n, sizeof *c->counts);
+    if (rc < 0 || c->counts == NULL) {
         return uw_folders_no_memory(p);
     }
-    c->classes_n = n;
-    for (uint32_t k = 0; k < n; k++) {
-        const char *word = earlier ? like->classes[k] : p->list[0].classes[k < p->list[0].classes_n
-                                                                               ? k : 0];
-        size_t bytes = known != NULL ? uw_list_next(&known, &word) : strlen(word);
-        c->classes[k] = strndup(word, bytes);
-        if (c->classes[k] == NULL) {
-            return uw_folders_no_memory(p);
-        }
-    }
-    int rc = UW_OK;
     for (int i = 0; i < 2 && rc == UW_OK; i++) {
         if (p->list[i].n != 0 && p->list[i].classes_n == 0) {
             rc = uw_error_set(p->err, UW_ERR_MISMATCH, "%.120s: has no folder for each class",
                               p->folder[i]);
         } else if (p->list[i].n != 0) {
-            rc = uw_folder_list_number(&p->list[i], (const char *const *)c->classes, n,
+            rc = uw_folder_list_number(&p->list[i], (const char *const *)c->classes, c->classes_n,
                                       p->folder[i], p->err);
         }
     }

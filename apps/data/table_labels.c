@@ -269,17 +269,11 @@ uint32_t uw_class_find(char *const *names, uint32_t n, const struct uw_cell *cel
 
 static int take_known(struct reader *r, const char *known, const struct uw_data_columns *like)
 {
-    uint32_t n = known == NULL ? like->classes_n : 1;
-    for (const char *p = known; p != NULL && *p != '\0'; p++) {
-        n += *p == '+';
-    }
-    int rc = allocate_names(r, n);
-    for (uint32_t k = 0; k < n && rc == UW_OK; k++) {
-        const char *word = known == NULL ? like->classes[k] : NULL;
-        size_t bytes = known == NULL ? strlen(word) : uw_list_next(&known, &word);
-        rc = set_name(r, k, word, bytes);
-    }
-    return rc;
+    struct uw_labels *l = r->l;
+    l->classes_n = known == NULL ? like->classes_n : 0;
+    int rc = known == NULL ? uw_names_copy(&l->names, like->classes, like->classes_n)
+                           : uw_names_read(known, &l->names, &l->classes_n);
+    return rc < 0 ? no_memory(r) : rc;
 }
 
 static int number_by_names(struct reader *r)

@@ -212,3 +212,12 @@ size_t uw_list_next(const char **list, const char **word)
     *list = plus != NULL ? plus + 1 : NULL;
     return n;
 }
+
+uint32_t uw_list_count(const char *list)
+{
+    uint32_t n = 0;
+    for (const char *word; list != NULL; n++) {
+        uw_list_next(&list, &word);
+    }
+    return n;
+}

@@ -55,4 +55,7 @@ int uw_table_options_read(struct uw_table_options *o, const char *text,
  * Returns its length; *word is where it begins. */
 size_t uw_list_next(const char **list, const char **word);
 
+/* How many there are; list NULL: 0. */
+uint32_t uw_list_count(const char *list);
+
 #endif
