@@ -163,7 +163,8 @@ static int find_columns(struct uw_stream *s, const char *text, struct uw_stream_
     bool open = s->form.sample_n == 0, behind = false;
     int rc = open && s->columns.features == NULL
                  ? uw_stream_names_take(&s->columns, text, &s->wanted, &s->options.table, why) : 0;
-    rc = rc < 0 ? rc : uw_stream_order_take(order, text, &s->columns, &s->wanted, &behind, why);
+    rc = rc < 0 ? rc : uw_stream_order_take(order, text, &s->columns, &s->wanted,
+                                            &s->options.table, &behind, why);
     if (rc > 0 && open) {
         rc = take_shape(s, s->wanted.sample_n + (behind ? s->wanted.behind_n : 0));
         return rc < 0 ? rc : 1;
@@ -239,35 +240,67 @@ static int learn_shape(struct uw_stream *s, const char *text, uint64_t line_n)
     return rc < 0 ? rc : s->form.sample_n != 0;
 }
 
+/* Returns 1, or 0: it is none. */
+static int read_sample(struct uw_stream *s, const char *text, uint64_t line_n,
+                       const struct uw_stream_order *o, uint32_t *label)
+{
+    struct uw_error why = {.text = ""};
+    s->form.order = o->cells_n != 0 ? o : NULL;
+    int rc = o->misfit ? uw_error_set(&why, UW_ERR_CORRUPT, "follows a header that does not fit")
+                       : uw_stream_read_line(text, &s->form, s->x, label, &why);
+    if (rc == UW_OK && s->outputs_n != 0 && *label >= s->outputs_n) {
+        rc = uw_error_set(&why, UW_ERR_CORRUPT, "label %u: the model has %u classes",
+                          (unsigned)*label, (unsigned)s->outputs_n);
+    }
+    if (rc < 0) {
+        refuse(s, line_n, why.text);
+    }
+    return rc == UW_OK;
+}
+
+/* Forget what a line said of all that is no sample, after all.
+ *   features_n  of the columns as they were, without names; UINT32_MAX: they had names */
+static void forget_shape(struct uw_stream *s, uint32_t features_n)
+{
+    struct uw_data_columns *c = &s->columns;
+    if (features_n != UINT32_MAX) {
+        uw_names_free(c->features, c->features_n);
+        uw_names_free(c->targets, c->targets_n);
+        free(c->label);
+        c->features = c->targets = NULL;
+        c->label = NULL;
+        c->features_n = features_n;
+    }
+    uw_reservoir_close(&s->train);
+    uw_reservoir_close(&s->test);
+    free(s->x);
+    s->x = NULL;
+    s->form = (struct uw_stream_form){.sample_n = 0};
+    s->by_names = false;
+}
+
 static int take_line(struct uw_stream *s, const char *text, uint64_t line_n,
                      struct uw_stream_order *o)
 {
     uint32_t label;
-    struct uw_error why = {.text = ""};
     if (text[strspn(text, " \t\r")] == '\0') {
         return UW_OK;
-    }
-    if (line_n == 1) {
-        uw_stream_order_close(o);
     }
     int rc = take_header(s, text, line_n, o);
     if (rc != 0) {
         return rc < 0 ? rc : UW_OK;
     }
+    bool open = s->form.sample_n == 0;
+    uint32_t features_n = s->columns.features == NULL ? s->columns.features_n : UINT32_MAX;
     rc = learn_shape(s, text, line_n);
+    if (rc > 0) {
+        rc = read_sample(s, text, line_n, o, &label);
+    }
     if (rc <= 0) {
+        if (open) {
+            forget_shape(s, features_n);
+        }
         return rc;
-    }
-    s->form.order = o->cells_n != 0 ? o : NULL;
-    rc = o->misfit ? uw_error_set(&why, UW_ERR_CORRUPT, "follows a header that does not fit")
-                   : uw_stream_read_line(text, &s->form, s->x, &label, &why);
-    if (rc == UW_OK && s->outputs_n != 0 && label >= s->outputs_n) {
-        rc = uw_error_set(&why, UW_ERR_CORRUPT, "label %u: the model has %u classes",
-                          (unsigned)label, (unsigned)s->outputs_n);
-    }
-    if (rc < 0) {
-        refuse(s, line_n, why.text);
-        return UW_OK;
     }
     measure(s);
     bool test = s->arrived_n++ % TEST_EVERY == TEST_AT;
@@ -284,6 +317,9 @@ static int look(struct uw_stream *s)
     int rc = UW_OK, more = 1;
     for (uint32_t i = 0; i < LINES_MOST && more != 0 && rc == UW_OK; i++) {
         more = uw_source_take(&s->source, &text, &line_n, &from);
+        if (more != 0 && line_n == 1) {         /* a sender begins */
+            uw_stream_order_close(&s->order[from]);
+        }
         if (more > 0) {
             rc = take_line(s, text, line_n, &s->order[from]);
         } else if (more < 0) {
@@ -459,7 +495,8 @@ static int take_config(struct uw_stream *s, const struct uw_data_config *config,
         .sample_n = config->channels * h * w,
         .behind = values ? UW_STREAM_VALUE : UW_STREAM_LABEL,
         .behind_n = values ? config->outputs : 1u,
-        .needed = wants || config->wanted == UW_DATA_WANT_LABELS};
+        .needed = wants || config->wanted == UW_DATA_WANT_LABELS,
+        .unlabelled = config->wanted == UW_DATA_WANT_NOTHING};
     s->outputs_n = config->outputs > 1 && config->wanted <= UW_DATA_WANT_LABELS && !values
                        ? config->outputs : 0;
     s->advice = config->tokens ? UW_DATA_ADVISES_NOTHING : config->advice;

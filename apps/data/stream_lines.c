@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define LABEL_MAX 65535.0f
 
@@ -150,10 +151,20 @@ static bool is_number(const cJSON *item)
     return cJSON_IsNumber(item) && isfinite((float)item->valuedouble);
 }
 
-static const cJSON *find_item(const cJSON *line, const char *name)
+/* The item of that name, as it is written or else whatever its case, looked for from one on; NULL:
+ * from the first. Items in the order of the features are found at once. */
+static const cJSON *find_item(const cJSON *line, const char *name, const cJSON *from)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, name);
-    return item != NULL ? item : cJSON_GetObjectItem(line, name);
+    const cJSON *first = from != NULL ? from : line->child, *item = first, *other = NULL;
+    while (item != NULL) {
+        if (strcmp(item->string, name) == 0) {
+            return item;
+        }
+        other = other == NULL && strcasecmp(item->string, name) == 0 ? item : other;
+        item = item->next != NULL ? item->next : line->child;
+        item = item != first ? item : NULL;
+    }
+    return other;
 }
 
 /* Whether numbers are asked for by their names, not in a list "x". */
@@ -173,7 +184,7 @@ static const cJSON *find_behind(const cJSON *line, const struct uw_stream_form *
     const char *name = c == NULL ? NULL
                        : !values ? c->label
                        : c->targets != NULL && j < c->targets_n ? c->targets[j] : NULL;
-    const cJSON *named = name != NULL ? find_item(line, name) : NULL;
+    const cJSON *named = name != NULL ? find_item(line, name, NULL) : NULL;
     if (named != NULL) {
         return named;
     }
@@ -184,24 +195,39 @@ static const cJSON *find_behind(const cJSON *line, const struct uw_stream_form *
     return behind_n(f) <= 1 ? item : NULL;
 }
 
-/* Numbers of a line, all of them numbers, or null where gaps are allowed; 0: there are none. */
-static uint32_t count_features(const cJSON *line, const struct uw_stream_form *f)
+static void take_json_number(const struct uw_stream_form *f, const cJSON *item, uint32_t i,
+                             float *x)
 {
-    const cJSON *x = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
-    bool named = is_named(line, f), good = named || cJSON_IsArray(x);
+    x[i] = cJSON_IsNumber(item) ? (float)item->valuedouble : cJSON_IsTrue(item) ? 1.0f : 0.0f;
+    if (f->gap != NULL) {
+        f->gap[i] = cJSON_IsNull(item);
+    }
+}
+
+/* Take the numbers of a line, all of them numbers, or null where gaps are allowed.
+ *   x     [sample_n] written; NULL: they are counted
+ *   miss  set to the name of the first one that is missing
+ * Returns how many there are; 0: not all are numbers. */
+static uint32_t take_features(const cJSON *line, const struct uw_stream_form *f, float *x,
+                              const char **miss)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(line, "x");
+    bool named = is_named(line, f);
+    const cJSON *item = !named && cJSON_IsArray(list) ? list->child : NULL;
     uint32_t n = 0;
-    x = named ? NULL : x;
-    cJSON_ArrayForEach(item, x) {
-        good = good && (is_number(item) || (f->gap != NULL && cJSON_IsNull(item)));
-        n++;
+    *miss = NULL;
+    for (; named ? n < f->sample_n : item != NULL; n++, item = item->next) {
+        item = named ? find_item(line, f->names->features[n], item) : item;
+        if (!is_number(item) && !(named && cJSON_IsBool(item)) &&
+            !(f->gap != NULL && cJSON_IsNull(item))) {
+            *miss = named ? f->names->features[n] : NULL;
+            return 0;
+        }
+        if (x != NULL && n < f->sample_n) {
+            take_json_number(f, item, n, x);
+        }
     }
-    for (uint32_t k = 0; named && k < f->sample_n; k++) {
-        item = find_item(line, f->names->features[k]);
-        good = good && (is_number(item) || cJSON_IsBool(item) ||
-                        (f->gap != NULL && cJSON_IsNull(item)));
-        n++;
-    }
-    return good ? n : 0;
+    return n;
 }
 
 /* Take what is behind, each a number or a word. */
@@ -223,46 +249,20 @@ static int take_json_behind(const struct uw_stream_form *f, const cJSON *line, c
     return rc;
 }
 
-static void take_json_number(const struct uw_stream_form *f, const cJSON *item, uint32_t i,
-                             float *x)
-{
-    x[i] = cJSON_IsNumber(item) ? (float)item->valuedouble : cJSON_IsTrue(item) ? 1.0f : 0.0f;
-    if (f->gap != NULL) {
-        f->gap[i] = cJSON_IsNull(item);
-    }
-}
-
-/* Say why a line has not the numbers of a sample. */
-static int fail_json(const char *text, const cJSON *line, const struct uw_stream_form *f,
-                     uint32_t n, struct uw_error *err)
-{
-    bool named = is_named(line, f);
-    for (uint32_t k = 0; named && n == 0 && k < f->sample_n; k++) {
-        const cJSON *item = find_item(line, f->names->features[k]);
-        if (!is_number(item) && !cJSON_IsBool(item) && !(f->gap != NULL && cJSON_IsNull(item))) {
-            return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": has no number \"%.40s\", nor a "
-                                "list \"x\" of numbers", text, f->names->features[k]);
-        }
-    }
-    return fail(err, text, line == NULL ? "is no JSON"
-                           : n == 0     ? "has no list \"x\" of numbers"
-                           : n < f->sample_n ? "too few numbers" : "too many numbers");
-}
-
 static int read_json(const char *text, const struct uw_stream_form *f, float *x, uint32_t *label,
                      struct uw_error *err)
 {
     cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
-    uint32_t n = count_features(line, f), i = 0;
-    bool named = is_named(line, f);
-    int rc = n == f->sample_n ? UW_OK : fail_json(text, line, f, n, err);
-    list = named || rc < 0 ? NULL : list;
-    cJSON_ArrayForEach(item, list) {
-        take_json_number(f, item, i++, x);
-    }
-    for (uint32_t k = 0; named && rc == UW_OK && k < n; k++) {
-        take_json_number(f, find_item(line, f->names->features[k]), k, x);
+    const char *miss;
+    uint32_t n = take_features(line, f, x, &miss);
+    int rc = UW_OK;
+    if (miss != NULL) {
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": has no number \"%.40s\", nor a list "
+                          "\"x\" of numbers", text, miss);
+    } else if (n != f->sample_n) {
+        rc = fail(err, text, line == NULL ? "is no JSON"
+                             : n == 0     ? "has no list \"x\" of numbers"
+                             : n < f->sample_n ? "too few numbers" : "too many numbers");
     }
     rc = rc < 0 ? rc : take_json_behind(f, line, text, x + f->sample_n, label, err);
     cJSON_Delete(line);
@@ -310,8 +310,9 @@ uint32_t uw_stream_count(const char *text, const struct uw_stream_form *form)
     uint32_t n = 0;
     int rc = 1;
     if (is_json(text)) {
+        const char *miss;
         cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
-        n = count_features(line, form);
+        n = take_features(line, form, NULL, &miss);
         n += n == 0 || find_behind(line, form, 0) == NULL ? 0
              : behind_n(form) != 0                        ? behind_n(form) : 1u;
         cJSON_Delete(line);
@@ -347,7 +348,7 @@ static int read_ordered(const char *text, const struct uw_stream_form *f, float 
         if (k < f->sample_n) {
             bool good = uw_cell_number(&cell, comma, &x[k]) || uw_cell_truth(&cell, &x[k]);
             rc = good ? UW_OK : fail(err, cell.text, uw_cell_fault(&cell));
-        } else if (k != UINT32_MAX && f->behind != UW_STREAM_NOTHING) {
+        } else if (k - f->sample_n < behind_n(f)) {
             rc = take_behind(f, &cell, comma, text, &x[k], label, err);
         }
     }

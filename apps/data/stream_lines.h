@@ -21,7 +21,7 @@ enum uw_stream_behind { UW_STREAM_NOTHING = 0, UW_STREAM_LABEL, UW_STREAM_VALUE 
 struct uw_stream_order {
     uint32_t cells_n;           /* 0: no header says it, numbers are in the order of the sample */
     uint32_t *place;            /* [cells_n] feature k; sample_n + j: what is behind, number j;
-                                   UINT32_MAX: nowhere */
+                                   larger ones: nowhere */
     char delimiter;
     bool misfit;                /* the header does not fit, nor do the lines that follow it */
 };

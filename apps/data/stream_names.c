@@ -23,12 +23,17 @@ static void close_heads(struct heads *h)
     cJSON_Delete(h->json);
 }
 
+static bool is_json(const char *text)
+{
+    return text[strspn(text, " \t\r")] == '{';
+}
+
+/* Of JSON there are none. */
 static struct uw_lines lines_of(const char *text)
 {
-    size_t bytes = strlen(text);
-    struct uw_lines l = {.text = text, .bytes = bytes,
-                         .delimiter = uw_lines_delimiter(text, bytes)};
-    return l;
+    size_t bytes = is_json(text) ? 0 : strlen(text);
+    return (struct uw_lines){.text = text, .bytes = bytes,
+                             .delimiter = bytes != 0 ? uw_lines_delimiter(text, bytes) : ','};
 }
 
 /* Read names; without any n is 0. Close them in any case. Returns UW_OK or UW_ERR_NOMEM. */
@@ -36,10 +41,11 @@ static int read_heads(struct heads *h, const char *text)
 {
     struct uw_lines l = lines_of(text);
     const cJSON *item;
-    *h = (struct heads){.json = cJSON_ParseWithOpts(text, NULL, true), .delimiter = l.delimiter};
-    bool object = cJSON_IsObject(h->json) &&
+    *h = (struct heads){.json = is_json(text) ? cJSON_ParseWithOpts(text, NULL, true) : NULL,
+                        .delimiter = l.delimiter};
+    bool object = h->json != NULL &&
                   !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(h->json, "x"));
-    bool header = h->json == NULL && uw_lines_next(&l);
+    bool header = uw_lines_next(&l);
     uint32_t n = object ? (uint32_t)cJSON_GetArraySize(h->json)
                         : header ? uw_lines_count(&l) : 0;
     h->cell = calloc((size_t)n + 1u, sizeof *h->cell);
@@ -63,7 +69,7 @@ bool uw_stream_is_header(const char *text, const struct uw_data_columns *names)
     struct uw_cell cell = {.is_last = false};
     bool numbers = false, feature = false, words = false;
     float value;
-    if (text[strspn(text, " \t\r")] == '{' || !uw_lines_next(&l)) {
+    if (!uw_lines_next(&l)) {
         return false;
     }
     while (!cell.is_last) {
@@ -81,7 +87,10 @@ bool uw_stream_is_header(const char *text, const struct uw_data_columns *names)
 
 /* ---- names that are new ---- */
 
-/* Say that the columns of such a list are number `first` and so on. */
+#define DROPPED (UINT32_MAX - 1u)
+
+/* Say that the columns of such a list are number `first` and so on. err NULL: they may be missing.
+ */
 static int place_list(struct heads *h, const char *list, uint32_t first, const char *option,
                       struct uw_error *err)
 {
@@ -91,22 +100,14 @@ static int place_list(struct heads *h, const char *list, uint32_t first, const c
         char *name = strndup(word, bytes);
         uint32_t at = name != NULL ? uw_columns_find(h->cell, h->n, h->feature, name) : UINT32_MAX;
         free(name);
-        if (at == UINT32_MAX) {
+        if (at != UINT32_MAX) {
+            h->feature[at] = first == DROPPED ? first : first + j;
+        } else if (err != NULL) {
             return uw_error_set(err, UW_ERR_MISMATCH, "%s=%.*s: no column is called so", option,
                                 (int)(bytes < 40 ? bytes : 40), word);
         }
-        h->feature[at] = first == UINT32_MAX - 1u ? first : first + j;
     }
     return UW_OK;
-}
-
-static uint32_t count_list(const char *list)
-{
-    uint32_t n = list != NULL ? 1u : 0;
-    for (const char *p = list; p != NULL && *p != '\0'; p++) {
-        n += *p == '+';
-    }
-    return n;
 }
 
 /* Without a word of the user: the label is in the column "label" or the last one, values are in the
@@ -118,7 +119,7 @@ static void place_behind(struct heads *h, const struct uw_stream_wanted *w)
         h->feature[label] = w->sample_n;
         return;
     }
-    for (uint32_t i = h->n, j = w->behind_n; i-- > 0 && j > 0;) {
+    for (uint32_t i = h->n, j = w->unlabelled ? 0 : w->behind_n; i-- > 0 && j > 0;) {
         if (h->feature[i] == UINT32_MAX) {
             h->feature[i] = w->sample_n + --j;
         }
@@ -172,7 +173,7 @@ static uint32_t place_features(struct heads *h)
 static int check_list(const char *option, const char *list, const struct uw_stream_wanted *w,
                       struct uw_error *err)
 {
-    uint32_t n = count_list(list);
+    uint32_t n = uw_list_count(list);
     return list == NULL || n == w->behind_n
                ? UW_OK
                : uw_error_set(err, UW_ERR_MISMATCH, "%s=%.60s: names %u columns, needs %u: one for "
@@ -198,18 +199,18 @@ int uw_stream_names_take(struct uw_data_columns *names, const char *text,
     const char *option = w->behind == UW_STREAM_VALUE ? "target" : "label";
     struct heads h;
     int rc = read_heads(&h, text);
-    uint32_t dropped_n = count_list(said->drop), left_n = h.n - dropped_n;
+    uint32_t left_n = h.n - uw_list_count(said->drop);
     bool alone = list == NULL && !w->needed && left_n == w->sample_n;
     if (rc == UW_OK && h.n != 0 && w->sample_n != 0) {
         rc = check_list(option, list, w, err);
-        rc = rc < 0 ? rc : place_list(&h, said->drop, UINT32_MAX - 1u, "drop", err);
+        rc = rc < 0 ? rc : place_list(&h, said->drop, DROPPED, "drop", err);
         rc = rc < 0 ? rc : place_list(&h, list, w->sample_n, option, err);
         if (rc == UW_OK && list == NULL && !alone) {
             place_behind(&h, w);
         }
         uint32_t n = place_features(&h);
         bool fits = rc == UW_OK && n == w->sample_n;
-        bool fails = list != NULL || said->drop != NULL || h.json != NULL;
+        bool fails = list != NULL || said->drop != NULL || h.json != NULL || w->unlabelled;
         rc = rc < 0 ? rc : fits ? keep_names(names, &h, w, !alone)
                          : fails ? fail_number(&h, n, w, err) : 0;
     }
@@ -238,15 +239,16 @@ static bool find_behind(struct heads *h, const struct uw_data_columns *names,
     for (uint32_t i = 0; i < h->n; i++) {
         free_n += h->feature[i] == UINT32_MAX;
     }
-    for (uint32_t i = 0; !named && free_n == w->behind_n && i < h->n; i++) {
+    bool guessed = !named && w->needed && free_n == w->behind_n;
+    for (uint32_t i = 0; guessed && i < h->n; i++) {
         h->feature[i] = h->feature[i] == UINT32_MAX ? w->sample_n + j++ : h->feature[i];
     }
-    return named ? all : free_n == w->behind_n;
+    return named ? all : guessed;
 }
 
 int uw_stream_order_take(struct uw_stream_order *o, const char *text,
                          const struct uw_data_columns *names, const struct uw_stream_wanted *w,
-                         bool *behind, struct uw_error *err)
+                         const struct uw_table_options *said, bool *behind, struct uw_error *err)
 {
     struct heads h;
     int rc = names->features != NULL ? read_heads(&h, text) : 0;
@@ -258,6 +260,7 @@ int uw_stream_order_take(struct uw_stream_order *o, const char *text,
     rc = rc < 0 ? uw_error_set(err, rc, "no memory for names of columns")
                 : uw_columns_match(names, h.cell, h.n, h.feature, "header", err);
     if (rc > 0) {
+        place_list(&h, said->drop, DROPPED, "drop", NULL);
         *behind = find_behind(&h, names, w);
         const char *name = w->behind == UW_STREAM_VALUE
                                ? names->targets != NULL ? names->targets[0] : "of the value"

@@ -19,6 +19,8 @@ struct uw_stream_wanted {
     enum uw_stream_behind behind;
     uint32_t behind_n;
     bool needed;                    /* a label or values */
+    bool unlabelled;                /* the sample itself is what the model learns: no column is
+                                       guessed to be its label */
 };
 
 /* Whether a line has words in place of numbers, or the name of a feature among them.
@@ -27,7 +29,7 @@ bool uw_stream_is_header(const char *text, const struct uw_data_columns *names);
 
 /* Name columns that have no names yet by a header, or by the keys of a JSON object without "x":
  * options label, target and drop say which are what, else the label is in the one called "label" or
- * in the last, values in the last ones.
+ * in the last, values in the last ones. A line that is cut has no names.
  * Returns 1, 0 (their number does not fit, and nothing is said of them; or the line has no names),
  * UW_ERR_MISMATCH or UW_ERR_NOMEM, err filled. */
 int uw_stream_names_take(struct uw_data_columns *names, const char *text,
@@ -35,12 +37,15 @@ int uw_stream_names_take(struct uw_data_columns *names, const char *text,
                          struct uw_error *err);
 
 /* Find out of a header where the cells of the lines behind it belong. Close the order in any case.
- *   behind  set: whether a label, or values, are among them
+ *   said    options; columns that drop= names are nothing
+ *   behind  set: whether a label, or values, are among them. One without a name is only if it is
+ *           needed, and the only column that is left
  * Returns 1, 0 (none of the features is in the header), UW_ERR_MISMATCH (some are missing, or what
  * is needed beside them) or UW_ERR_NOMEM, err filled. */
 int uw_stream_order_take(struct uw_stream_order *o, const char *text,
                          const struct uw_data_columns *names, const struct uw_stream_wanted *w,
-                         bool *behind, struct uw_error *err);
+                         const struct uw_table_options *said, bool *behind,
+                         struct uw_error *err);
 
 /* Safe on a zeroed struct and twice. */
 void uw_stream_order_close(struct uw_stream_order *o);

@@ -104,6 +104,19 @@ head -n 2 pump.jsonl >rows.jsonl
     >out 2>err || { cat err >&2; fail "names of a new model"; }
 "$uwasa" train $pump --weights new.safetensors --steps 1 <pump.csv >out 2>err || { cat err >&2; fail "and again"; }
 grep -q 'a label in "state", taken by their names' err || { cat err >&2; fail "names are not saved"; }
+# ... unless it is cut, or no sample
+# shellcheck disable=SC2086
+{ echo '{"temp": 61.5, "load": 850, "sta'; echo '{"state": "boot", "volt": 3, "amp": 2}'; cat pump.jsonl; } |
+    "$uwasa" train $pump,label=state,classes=ok+worn+hot --steps 20 --save new2.safetensors >out 2>err ||
+    { cat err >&2; fail "names of a line that is none"; }
+grep -q 'a label in "state", taken by their names' err || { cat err >&2; fail "names of a line that is none"; }
+# an autoencoder has no label: none is guessed, and a column that is dropped is none
+sed 's/}$/, "loss": {"type": "mse", "target": "input"}}/; s/"out": 3/"out": 2/' pump.json >auto.json
+awk -F, 'NR == 1 { print "time,temp,load" } NR > 1 { print "12:00," $1 "," $2 }' pump.csv >time.csv
+"$uwasa" train --model auto.json --data stream:-,drop=time,scale=255 --steps 20 <time.csv >out 2>err ||
+    { cat err >&2; fail "a dropped column of an autoencoder"; }
+grep -q 'lines of 2 numbers, taken by their names' err || { cat err >&2; fail "a dropped column is a label"; }
+grep -q skipped err && { cat err >&2; fail "lines of an autoencoder are refused"; }
 cut -d , -f 1,3 pump.csv >narrow.csv
 # shellcheck disable=SC2086
 "$uwasa" train $pump --weights new.safetensors --steps 1 <narrow.csv >out 2>err && fail "a column less"

@@ -31,7 +31,8 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
 /* The text as a header, as a line below one, and as the names of a new model. */
 static int try_names(const char *text, const struct uw_data_columns *names, float *x)
 {
-    static const struct uw_stream_wanted wanted = {SAMPLE_N, UW_STREAM_LABEL, 1, false};
+    static const struct uw_stream_wanted wanted = {SAMPLE_N, UW_STREAM_LABEL, 1, false,
+                                                   false};
     static const struct uw_table_options said = {.label = NULL};
     static const char head[] = "label,c,b,a";
     struct uw_data_columns own = {.features_n = 0};
@@ -41,8 +42,8 @@ static int try_names(const char *text, const struct uw_data_columns *names, floa
     int outcome = 0;
     for (int i = 0; i < 2; i++) {
         struct uw_stream_order order;
-        bool found = uw_stream_order_take(&order, i == 0 ? text : head, names, &wanted, &behind,
-                                          &err) == 1;
+        bool found = uw_stream_order_take(&order, i == 0 ? text : head, names, &wanted, &said,
+                                          &behind, &err) == 1;
         const struct uw_stream_form form = {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL,
                                             .names = names, .order = found ? &order : NULL};
         outcome = outcome * 2 + (uw_stream_read_line(text, &form, x, &label, &err) == UW_OK);

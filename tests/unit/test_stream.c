@@ -177,6 +177,8 @@ static void test_stream_labels_are_words_or_numbers_as_classes_are_called(void *
 
 /* ---- names ---- */
 
+static const struct uw_table_options unsaid = {.drop = NULL};
+
 /* A header, a line below it, and what is read: x[0], x[1], the values or the label. */
 static void test_stream_columns_are_found_by_the_names_in_a_header(void **state)
 {
@@ -190,36 +192,36 @@ static void test_stream_columns_are_found_by_the_names_in_a_header(void **state)
     static const struct {
         const char *header, *line;
         enum uw_stream_behind behind;
-        bool needed;
         const char *says;               /* NULL: x is 1, 2.5 and the label 1, or the values 7, 8 */
     } cases[] = {
-        {"state,id,load,temp", "hot,x,2.5,1", UW_STREAM_LABEL, true, NULL},
-        {"\"Temp\";load ;state\r", "1;2,5;hot\r", UW_STREAM_LABEL, true, NULL},
-        {"load temp state", "2.5  1 hot", UW_STREAM_LABEL, true, NULL},
-        {"cool,load,heat,temp", "8,2.5,7,true", UW_STREAM_VALUE, true, NULL},
+        {"state,id,load,temp", "hot,x,2.5,1", UW_STREAM_LABEL, NULL},
+        {"\"Temp\";load ;state\r", "1;2,5;hot\r", UW_STREAM_LABEL, NULL},
+        {"load temp state", "2.5  1 hot", UW_STREAM_LABEL, NULL},
+        {"cool,load,heat,temp", "8,2.5,7,true", UW_STREAM_VALUE, NULL},
         {"", "{\"state\": \"hot\", \"load\": 2.5, \"at\": \"x\", \"temp\": 1}", UW_STREAM_LABEL,
-         true, NULL},
-        {"", "{\"cool\": 8, \"heat\": 7, \"temp\": true, \"LOAD\": 2.5}", UW_STREAM_VALUE, true,
          NULL},
-        {"", "{\"label\": [7, 8], \"x\": [1, 2.5]}", UW_STREAM_VALUE, true, NULL},
-        {"state,id,load", "", UW_STREAM_LABEL, true, "no column \"temp\""},
-        {"id,load,temp", "", UW_STREAM_LABEL, true, "no column \"state\""},
-        {"heat,load,temp", "", UW_STREAM_VALUE, true, "no column \"heat\""},
-        {"state,load,temp", "hot,2.5", UW_STREAM_LABEL, true, "2 cells, the header has 3"},
-        {"state,load,temp", "hot,2.5,", UW_STREAM_LABEL, true, "is missing"},
-        {"state,load,temp", "cold,2.5,1", UW_STREAM_LABEL, true, "none of the 2 classes"},
-        {"", "{\"temp\": 1, \"state\": \"hot\"}", UW_STREAM_LABEL, true, "has no number \"load\""},
-        {"", "{\"temp\": 1, \"load\": 2}", UW_STREAM_LABEL, true, "has no label"},
-        {"", "{\"label\": [7], \"x\": [1, 2.5]}", UW_STREAM_VALUE, true, "needs 2 values"}};
+        {"", "{\"cool\": 8, \"heat\": 7, \"temp\": true, \"LOAD\": 2.5}", UW_STREAM_VALUE,
+         NULL},
+        {"", "{\"label\": [7, 8], \"x\": [1, 2.5]}", UW_STREAM_VALUE, NULL},
+        {"state,id,load", "", UW_STREAM_LABEL, "no column \"temp\""},
+        {"id,load,temp", "", UW_STREAM_LABEL, "no column \"state\""},
+        {"heat,load,temp", "", UW_STREAM_VALUE, "no column \"heat\""},
+        {"state,load,temp", "hot,2.5", UW_STREAM_LABEL, "2 cells, the header has 3"},
+        {"state,load,temp", "hot,2.5,", UW_STREAM_LABEL, "is missing"},
+        {"state,load,temp", "cold,2.5,1", UW_STREAM_LABEL, "none of the 2 classes"},
+        {"", "{\"temp\": 1, \"state\": \"hot\"}", UW_STREAM_LABEL, "has no number \"load\""},
+        {"", "{\"temp\": 1, \"load\": 2}", UW_STREAM_LABEL, "has no label"},
+        {"", "{\"label\": [7], \"x\": [1, 2.5]}", UW_STREAM_VALUE, "needs 2 values"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool values = cases[i].behind == UW_STREAM_VALUE, behind = false;
-        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, cases[i].needed};
+        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, true, false};
         struct uw_stream_order order = {.cells_n = 0};
         struct uw_error err = {.text = ""};
         uint32_t label = 9;
         float *x = uw_test_floats(4);
         int rc = cases[i].header[0] == '\0'
-                     ? 1 : uw_stream_order_take(&order, cases[i].header, &names, &w, &behind, &err);
+                     ? 1 : uw_stream_order_take(&order, cases[i].header, &names, &w, &unsaid,
+                                                &behind, &err);
         const struct uw_stream_form form = {
             .sample_n = 2, .behind = cases[i].behind, .behind_n = w.behind_n, .classes = classes,
             .classes_n = 2, .names = &names, .order = order.cells_n != 0 ? &order : NULL};
@@ -257,6 +259,10 @@ static void test_stream_names_of_a_new_model_are_in_the_first_line(void **state)
         {"a,d,b,c", "stream,target=c+d", UW_STREAM_VALUE, true, "a b c d"},
         {"{\"c\": \"hot\", \"a\": 1, \"b\": 2}", "stream,label=c", UW_STREAM_LABEL, true, "a b c"},
         {"{\"x\": [1, 2], \"label\": 1}", "stream", UW_STREAM_LABEL, true, ""},
+        {"{\"a\": 1, \"b\": 2, \"la", "stream", UW_STREAM_LABEL, true, ""},
+        {"id,a,b", "stream,drop=id", UW_STREAM_LABEL, false, "a b -"},
+        {"a,label,b", "stream", UW_STREAM_LABEL, false, "a b label"},
+        {"a,b,c", "stream", UW_STREAM_LABEL, false, "of which 3 would be features"},
         {"a,b,c,d", "stream", UW_STREAM_LABEL, true, ""},
         {"a,b,c,d", "stream,label=c", UW_STREAM_LABEL, true, "of which 3 would be features"},
         {"a,b,c", "stream,label=d", UW_STREAM_LABEL, true, "label=d: no column is called so"},
@@ -265,8 +271,10 @@ static void test_stream_names_of_a_new_model_are_in_the_first_line(void **state)
          "drop=A+B leaves some out"}};
     static const struct uw_table_form form = {"one stream", "none", 1};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bool values = cases[i].behind == UW_STREAM_VALUE;
-        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, cases[i].needed};
+        bool values = cases[i].behind == UW_STREAM_VALUE, behind;
+        const struct uw_stream_wanted w = {2, cases[i].behind, values ? 2u : 1u, cases[i].needed,
+                                           !cases[i].needed};
+        struct uw_stream_order order;
         struct uw_table_options said;
         struct uw_data_columns c = {.features_n = 0};
         struct uw_error err = {.text = ""};
@@ -274,6 +282,11 @@ static void test_stream_names_of_a_new_model_are_in_the_first_line(void **state)
         assert_int_equal(uw_table_options_read(&said, cases[i].options, &form, &err), UW_OK);
         int rc = uw_stream_names_take(&c, cases[i].line, &w, &said, &err);
         if (rc == 1) {
+            bool all = values || c.label != NULL;
+            assert_int_equal(uw_stream_order_take(&order, cases[i].line, &c, &w, &said, &behind,
+                                                  &err), 1);
+            assert_int_equal(behind, all);      /* a column that is dropped is none of them */
+            uw_stream_order_close(&order);
             snprintf(text, sizeof text, "%s %s %s%s%s", c.features[0], c.features[1],
                      values ? c.targets[0] : c.label != NULL ? c.label : "-", values ? " " : "",
                      values ? c.targets[1] : "");
@@ -319,6 +332,14 @@ static void *first_sender(void *arg)
     send_text(*fd, "a,b,label\n1,10,0");     /* its end comes later: the line does not count yet */
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     send_text(*fd, "\n2,20,1\n");
+    return NULL;
+}
+
+static void *turned_sender(void *arg)
+{
+    int *fd = arg;
+    *fd = reach();
+    send_text(*fd, "label,b,a\n0,10,1\n");
     return NULL;
 }
 
@@ -394,6 +415,37 @@ static void test_stream_at_a_socket_takes_lines_of_all_senders(void **state)
     assert_int_not_equal(stat(path, &st), 0);
 }
 
+/* A sender that begins with an empty line, where one was whose header has another order. */
+static void test_stream_order_of_a_header_ends_with_its_sender(void **state)
+{
+    (void)state;
+    static char a[] = "a", b[] = "b", of_label[] = "label";
+    static char *features[] = {a, b};
+    static const struct uw_data_columns like = {.features_n = 2, .features = features,
+                                                .label = of_label};
+    const struct uw_data_config config = {.live = true, .channels = 2, .outputs = 2,
+                                          .wanted = UW_DATA_WANT_LABELS, .like = &like};
+    struct uw_data d;
+    struct uw_error err = {.text = ""};
+    char spec[96];
+    pthread_t thread;
+    int fd = -1;
+    snprintf(spec, sizeof spec, "stream:unix:%s", path);
+    assert_int_equal(pthread_create(&thread, NULL, turned_sender, &fd), 0);
+    if (uw_data_open(&d, spec, &config, &err) < 0) {
+        fail_msg("%s", err.text);
+    }
+    pthread_join(thread, NULL);
+    close(fd);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    expect_sums(d.base, 1);             /* its place is free */
+    fd = reach();
+    send_text(fd, "\n1,10,0\n2,20,1\n");     /* the first is for the test */
+    expect_sums(d.base, 2);
+    close(fd);
+    uw_data_close(&d);
+}
+
 static void test_stream_names_that_are_none_are_told(void **state)
 {
     (void)state;
@@ -432,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_stream_columns_are_found_by_the_names_in_a_header),
         cmocka_unit_test(test_stream_names_of_a_new_model_are_in_the_first_line),
         cmocka_unit_test(test_stream_at_a_socket_takes_lines_of_all_senders),
+        cmocka_unit_test(test_stream_order_of_a_header_ends_with_its_sender),
         cmocka_unit_test(test_stream_names_that_are_none_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
