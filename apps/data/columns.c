@@ -95,7 +95,8 @@ int uw_data_columns_copy(struct uw_data_columns *to, const struct uw_data_column
     size_t row = from->features_n * sizeof *from->mean;
     size_t values = from->targets_n * sizeof *from->mean;
     *to = (struct uw_data_columns){.features_n = from->features_n, .classes_n = from->classes_n,
-                                   .targets_n = from->targets_n, .columns_n = from->columns_n};
+                                   .targets_n = from->targets_n, .columns_n = from->columns_n,
+                                   .indices_from = from->indices_from};
     bool good = uw_names_copy(&to->features, from->features, from->features_n) == UW_OK;
     good = uw_names_copy(&to->classes, from->classes, from->classes_n) == UW_OK && good;
     good = uw_names_copy(&to->targets, from->targets, from->targets_n) == UW_OK && good;

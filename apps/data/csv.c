@@ -443,6 +443,7 @@ static int describe_columns(struct uw_table_set *p)
 {
     struct uw_data_columns *c = &p->d->columns;
     c->features_n = p->roles.features_n;
+    c->indices_from = p->files.table[0].indices_from;
     c->targets_n = p->d->base.targets_n;
     int rc = copy_places(p);
     rc = rc < 0 ? rc : copy_names(p, p->roles.features, c->features_n, &c->features);

@@ -317,7 +317,7 @@ int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_op
     if (strlen(t->text) == bytes && uw_table_is_sparse(t->text)) {
         char *sparse = t->text;
         t->text = NULL;
-        rc = uw_table_read_sparse(t, sparse, o->least_n, err);
+        rc = uw_table_read_sparse(t, sparse, o, err);
         free(sparse);
         return rc;
     }

@@ -39,6 +39,7 @@ struct uw_table {
     struct uw_lines body;           /* at the first sample */
     bool comma;                     /* the decimal point may be a comma */
     uint32_t header_n;              /* lines in front */
+    char indices_from;              /* '0' or '1': it was text of INDEX:VALUE; 0: it was not */
     uint32_t void_n;                /* elements of bytes, 255, that became -1 */
     bool counted;                   /* a line of them is 0, 1, 2, ... */
     uint32_t columns_n, rows_n;

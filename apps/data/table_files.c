@@ -68,6 +68,7 @@ static int check_sparse(struct uw_table_files *f, struct uw_error *err)
                             o->file);
     }
     f->o.behind_n = o->label == NULL ? 1 : 0;
+    f->o.drop = o->label != NULL ? "last" : NULL;
     return UW_OK;
 }
 
@@ -78,12 +79,14 @@ static int open_text(struct uw_table_files *f, const struct uw_data_config *conf
     uint32_t w = config->width != 0 ? config->width : 1;
     f->o.test = f->o.parts_n > 1 ? f->o.part[1] : f->o.test;
     f->o.least_n = config->channels * h * w;
+    f->o.indices_from = config->like != NULL ? config->like->indices_from : 0;
     int rc = check_text(&f->o, err);
     rc = rc < 0 ? rc : uw_table_open(&f->table[0], f->o.file, &f->o, err);
+    f->o.indices_from = f->table[0].indices_from;
     if (rc == UW_OK && has_test_file(f)) {
         rc = uw_table_open(&f->table[1], f->o.test, &f->o, err);
     }
-    if (rc == UW_OK && f->table[0].text == NULL) {
+    if (rc == UW_OK && f->table[0].indices_from != 0) {
         rc = check_sparse(f, err);
     }
     if (rc == UW_OK && f->o.labels != NULL) {

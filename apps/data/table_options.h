@@ -36,7 +36,9 @@ struct uw_table_options {
     char delimiter;                 /* 0: not said */
     int skip;                       /* -1: not said */
     uint32_t behind_n;              /* columns of a label or values behind an array's sample */
-    uint32_t least_n;               /* features of text that leaves out zeros */
+    uint32_t least_n;               /* features of text that leaves out zeros: it may lack the last
+                                       ones */
+    char indices_from;              /* '0' or '1', where its indices begin; 0: not known */
 };
 
 /* What one kind of data takes. */

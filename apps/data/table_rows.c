@@ -3,6 +3,7 @@
 
 #include "columns.h"
 #include "stream_lines.h"
+#include "table_sparse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -344,6 +345,10 @@ int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
     struct uw_lines l;
     bool first = r->delimiter == '\0';
     int rc = next_line(r, &l, err);
+    if (rc > 0 && first && !r->json && uw_table_is_sparse(r->line)) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.140s:%u: lines of a label and INDEX:VALUE go "
+                            "with --data csv:FILE", r->name, (unsigned)r->line_n);
+    }
     if (rc > 0 && first && !r->json && is_header(r, l)) {
         rc = take_header(r, l, err);
         rc = rc < 0 ? rc : next_line(r, &l, err);

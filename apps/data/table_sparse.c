@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKED_AT = 5, FEATURES_MAX = 1 << 20 };
+enum { LOOKED_AT = 5, INDEX_MAX = 1 << 20, CELLS_MAX = 1 << 30 };
 
 /* The numbers of a line, one at a time. */
 struct cursor {
@@ -31,10 +31,10 @@ static int take(struct cursor *c, uint32_t *index, float *value)
     *index = UINT32_MAX;
     if (!c->first) {
         unsigned long k = strtoul(c->at, &end, 10);
-        if (*c->at < '0' || *c->at > '9' || *end != ':' || k > FEATURES_MAX) {
+        if (*c->at < '0' || *c->at > '9' || *end != ':') {
             return -1;
         }
-        *index = (uint32_t)k;
+        *index = k > INDEX_MAX ? INDEX_MAX + 1u : (uint32_t)k;
         c->at = end + 1;
     }
     c->first = false;
@@ -76,29 +76,38 @@ bool uw_table_is_sparse(const char *text)
     return features_n != 0;
 }
 
-/* How many rows there are, and which indices. Returns UW_OK or UW_ERR_CORRUPT. */
-static int measure(const struct uw_table *t, const char *text, uint32_t *rows_n, uint32_t *least,
+/* How many rows there are, and the largest index. Returns UW_OK or UW_ERR_CORRUPT. */
+static int measure(struct uw_table *t, const char *text, char from, uint32_t *rows_n,
                    uint32_t *most, struct uw_error *err)
 {
     uint32_t line = 1;
     *rows_n = *most = 0;
-    *least = 1;
+    t->indices_from = from != 0 ? from : '1';
     for (const char *p = text; *p != '\0'; p = next_line(p), line++) {
         struct cursor c = {.at = p, .first = true};
+        const char *why = "a line has a label and then INDEX:VALUE, as the first ones";
         int rc = 1;
         while (rc > 0 && !is_empty(p)) {
             uint32_t index;
             float value;
+            const char *start = c.at + strspn(c.at, " \t\r");
             rc = take(&c, &index, &value);
             bool feature = rc > 0 && index != UINT32_MAX;
-            *least = feature && index < *least ? index : *least;
-            *most = feature && index > *most ? index : *most;
+            if (feature && (index > INDEX_MAX || (index == 0 && from == '1'))) {
+                rc = -1;
+                c.at = start;
+                why = index == 0 ? "indices of the training data count from 1"
+                                 : "indices go up to 1048576";
+            } else if (feature) {
+                t->indices_from = index == 0 ? '0' : t->indices_from;
+                *most = index > *most ? index : *most;
+            }
         }
         if (rc < 0) {
             size_t bytes = strcspn(c.at, " \t\r\n");
-            return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%zu: \"%.*s\": a line has a label "
-                                "and then INDEX:VALUE, as the first ones", t->path, (unsigned)line,
-                                (size_t)(c.at - p) + 1u, (int)(bytes < 24 ? bytes : 24), c.at);
+            return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%zu: \"%.*s\": %s", t->path,
+                                (unsigned)line, (size_t)(c.at - p) + 1u,
+                                (int)(bytes < 24 ? bytes : 24), c.at, why);
         }
         *rows_n += rc == 0;
     }
@@ -107,9 +116,14 @@ static int measure(const struct uw_table *t, const char *text, uint32_t *rows_n,
 
 static int allocate(struct uw_table *t, uint32_t rows_n, struct uw_error *err)
 {
-    size_t n = (size_t)rows_n * t->columns_n;
+    uint64_t n = (uint64_t)rows_n * t->columns_n;
+    if (n > CELLS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%.120s: %u lines of %u numbers, zeros too, are "
+                            "more than %d: fewer lines, or features", t->path, (unsigned)rows_n,
+                            (unsigned)t->columns_n, (int)CELLS_MAX);
+    }
     t->columns = calloc(t->columns_n, sizeof *t->columns);
-    t->cells = n / t->columns_n == rows_n ? calloc(n, sizeof *t->cells) : NULL;
+    t->cells = calloc((size_t)n, sizeof *t->cells);
     t->line = malloc((size_t)rows_n * sizeof *t->line);
     return t->columns != NULL && t->cells != NULL && t->line != NULL
                ? UW_OK
@@ -117,9 +131,9 @@ static int allocate(struct uw_table *t, uint32_t rows_n, struct uw_error *err)
                               t->path, (unsigned)rows_n, (unsigned)t->columns_n);
 }
 
-static void read_rows(struct uw_table *t, const char *text, uint32_t least)
+static void read_rows(struct uw_table *t, const char *text)
 {
-    uint32_t line = 1;
+    uint32_t line = 1, least = (uint32_t)(t->indices_from - '0');
     for (const char *p = text; *p != '\0'; p = next_line(p), line++) {
         struct cursor c = {.at = p, .first = true};
         float *row = t->cells + (size_t)t->rows_n * t->columns_n, value;
@@ -137,23 +151,23 @@ static void read_rows(struct uw_table *t, const char *text, uint32_t least)
     }
 }
 
-int uw_table_read_sparse(struct uw_table *t, const char *text, uint32_t least_n,
+int uw_table_read_sparse(struct uw_table *t, const char *text, const struct uw_table_options *o,
                          struct uw_error *err)
 {
-    uint32_t rows_n, least, most;
-    int rc = measure(t, text, &rows_n, &least, &most, err);
+    uint32_t rows_n, most;
+    int rc = measure(t, text, o->indices_from, &rows_n, &most, err);
     if (rc < 0) {
         return rc;
     }
-    uint32_t n = most + 1u - least;
-    t->columns_n = (n > least_n ? n : least_n) + 1u;
+    uint32_t n = most + (t->indices_from == '0');
+    t->columns_n = (n > o->least_n ? n : o->least_n) + 1u;
     rc = allocate(t, rows_n, err);
     if (rc < 0) {
         return rc;
     }
-    read_rows(t, text, least);
+    read_rows(t, text);
     snprintf(t->origin, sizeof t->origin, "%u lines of a label and INDEX:VALUE, as LIBSVM has "
-             "them; indices from %u to %u, %u features", (unsigned)t->rows_n, (unsigned)least,
+             "them; indices from %c to %u, %u features", (unsigned)t->rows_n, t->indices_from,
              (unsigned)most, (unsigned)t->columns_n - 1u);
     return UW_OK;
 }

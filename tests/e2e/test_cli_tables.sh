@@ -149,6 +149,15 @@ sed 's/features_n/featuresXn/' wide.st >bent.st
 expect 1 "$uwasa" eval --model twin.json --data csv:wide.csv --weights bent.st
 told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
 
+# ---- where indices count from is saved, too ----
+awk -F, '{ print $3 " 0:" $1 " 1:" $2 }' disc.csv >zero.svm
+sed 's/ 0:[^ ]*//' zero.svm >half.svm
+expect 0 "$uwasa" train --model twin.json --data csv:zero.svm --steps 3 --save zero.st
+expect 0 "$uwasa" eval --model twin.json --data csv:half.svm --weights zero.st
+told 'indices from 0 to 1, 2 features'
+expect 1 "$uwasa" predict --model twin.json --weights zero.st half.svm
+told 'half.svm:1: lines of a label and INDEX:VALUE go with --data csv:FILE'
+
 # ---- a folder for each class ----
 mkdir -p pictures/dark pictures/light
 for i in 1 2 3 4 5 6 7 8 9; do

@@ -126,6 +126,8 @@ static const struct form writers[] = {
      "class 0 is label -1"},
     {"LIBSVM's sparse lines", "+1 1:0.5 3:-2 # a comment\n\n-1 2:4\r\n+1\t3:1e1 ", "", 3, 2,
      {{0.5f, 0.0f, -2.0f}, 1}, {{0.0f, 0.0f, 10.0f}, 1}, 3, 2, "indices from 1 to 3, 3 features"},
+    {"sparse lines without their label", "1 1:1 2:2\n2 2:5\n", ",label=none", 2, 2,
+     {{1.0f, 2.0f}, 0}, {{0.0f, 5.0f}, 0}, 2, 2, "indices from 1 to 2, 2 features"},
     {"sparse lines from 0, without the last feature", "0 0:1 1:2\n2 1:5\n", "", 3, 3,
      {{1.0f, 2.0f, 0.0f}, 0}, {{0.0f, 5.0f, 0.0f}, 2}, 2, 3, "indices from 0 to 1, 3 features"},
     {"a row's number and a time in front", "\"date\",\"a\",\"b\",\"used\"\n"
@@ -250,6 +252,7 @@ static void test_table_that_cannot_be_read_says_what_helps(void **state)
     } bad[] = {
         {"1 1:2\n0 1:1\n1 1:1\n1 1:1\n1 1:1\n1 1:a\n", "",
          "a.csv:6:5: \"a\": a line has a label"},
+        {"1 1:2\n0 1048577:1\n", "", "a.csv:2:3: \"1048577:1\": indices go up to 1048576"},
         {"1 1:2\n0 1:1\n", ",drop=1", "label=, labels=, target= and drop= name no columns"},
         {"a,b,c,d,e,y\nx,1,u,2,3,0\ny,2,v,4,5,1\nx,3,w,6,7,1\nz,3,w,8,9,0\n", ",label=y",
          "drop=1+3 leaves them out"},
@@ -267,6 +270,43 @@ static void test_table_that_cannot_be_read_says_what_helps(void **state)
             fail_msg("case %zu gives %d: %s", i, rc, err.text);
         }
     }
+}
+
+/* Where indices count from 0 is what the training data says, of the test file and of later ones. */
+static void test_table_indices_count_from_where_training_did(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.channels = 3, .outputs = 2, .test = true};
+    char two[400];
+    write_text("a.csv", "1 0:1 1:2\n0 2:3\n");
+    write_text("b.csv", "1 1:5\n0 2:7\n");
+    snprintf(two, sizeof two, "csv:%s,test=%s", at("a.csv"), at("b.csv"));
+    struct uw_data first = open_good(two, &config);
+    expect_sample(&first, 0, (float[]){0.0f, 5.0f, 0.0f}, 1);
+    const struct uw_data_columns *c = uw_data_columns(&first);
+    assert_int_equal(c->indices_from, '0');
+    config.like = c;
+    snprintf(two, sizeof two, "csv:%s,test=0", at("b.csv"));
+    struct uw_data later = open_good(two, &config);
+    expect_sample(&later, 1, (float[]){0.0f, 0.0f, 7.0f}, 0);
+    uw_data_close(&later);
+    uw_data_close(&first);
+    snprintf(two, sizeof two, "csv:%s,test=%s", at("b.csv"), at("a.csv"));
+    config.like = NULL;
+    expect_refused(two, &config, UW_ERR_CORRUPT,
+                   "a.csv:1:3: \"0:1\": indices of the training data count from 1");
+}
+
+/* 1024 lines of 1048576 features and a label are more than fit. */
+static void test_table_of_too_many_zeros_is_refused(void **state)
+{
+    (void)state;
+    char text[1024 * 6 + 16] = "1 1048576:1\n";
+    for (int i = 1; i < 1024; i++) {
+        strcat(text, "0 1:1\n");
+    }
+    write_text("a.csv", text);
+    expect_error(spec(""), UW_ERR_TOOBIG, "1024 lines of 1048577 numbers, zeros too, are");
 }
 
 /* Names as they are written before names of another case; an option that means two is refused. */
@@ -731,6 +771,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_options_decide, empty_folder),
         cmocka_unit_test_teardown(test_table_options_that_are_wrong_are_refused, empty_folder),
         cmocka_unit_test_teardown(test_table_that_cannot_be_read_says_what_helps, empty_folder),
+        cmocka_unit_test_teardown(test_table_indices_count_from_where_training_did, empty_folder),
+        cmocka_unit_test_teardown(test_table_of_too_many_zeros_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_of_one_name_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_large_labels_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_labels_may_be_in_a_file_of_their_own, empty_folder),

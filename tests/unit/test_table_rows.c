@@ -88,6 +88,7 @@ static void test_rows_mistakes_name_line_and_byte(void **state)
         {"1;2,3,4\n", "\"2,3,4\": not a number"},
         {"a,b\nc,d\n", ":2:1: \"c\": not a number"},
         {"1,2\r3,4\r", ":1: lines end with a carriage return alone"},
+        {"+1 1:0.5 2:3\n", ":1: lines of a label and INDEX:VALUE go with --data csv:FILE"},
         {"1,2,3,4\n", ":1: 4 cells, the model takes 2 numbers"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         expect_mistake(cases[i].text, NULL, 2, cases[i].says);

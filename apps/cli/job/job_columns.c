@@ -109,6 +109,9 @@ char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss)
     add_numbers(root, "target_mean", c->target_mean, c->targets_n);
     add_numbers(root, "target_inverse", c->target_inverse, c->targets_n);
     add_places(root, c);
+    if (c->indices_from != 0) {
+        cJSON_AddNumberToObject(root, "indices_from", c->indices_from - '0');
+    }
     add_sound(root, c->sound);
     if (loss != NULL) {
         cJSON_AddStringToObject(root, "loss", loss);
@@ -284,6 +287,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     int mean_n = take_numbers(root, "mean", &c->mean);
     int inverse_n = take_numbers(root, "inverse", &c->inverse);
     const cJSON *label = cJSON_GetObjectItemCaseSensitive(root, "label");
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(root, "indices_from");
     double all = cJSON_IsNumber(n) ? n->valuedouble : 0.0;
     c->classes_n = classes_n > 0 ? (uint32_t)classes_n : 0;
     c->targets_n = targets_n > 0 ? (uint32_t)targets_n : 0;
@@ -295,6 +299,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
         c->features_n = (uint32_t)all;
         good = take_places(c, root) && take_sound(c, root) && take_target_scale(c, root);
     }
+    c->indices_from = !cJSON_IsNumber(from) ? 0 : from->valueint == 0 ? '0' : '1';
     c->label = cJSON_IsString(label) ? strdup(label->valuestring) : NULL;
     take_loss(out, loss);
     return good && (label == NULL || c->label != NULL);

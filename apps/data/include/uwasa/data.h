@@ -25,7 +25,8 @@
  *
  * A table has one sample a line; cells between " may have breaks of lines. A line in front that has
  * names where others have numbers is a header, one that is mostly of numbers a sample. Lines of a
- * label and INDEX:VALUE, as LIBSVM has them, are a table whose other values are 0. What a table
+ * label and INDEX:VALUE, as LIBSVM has them, are a table whose other values are 0; indices count
+ * from 1, or from 0 if the training data has one that is 0. What a table
  * does not say by itself is found by looking at it, and uw_data_note tells what was found. Options
  * decide instead:
  *
@@ -146,6 +147,8 @@ struct uw_data_columns {
     uint32_t columns_n;         /* of a line of the table ... */
     uint32_t *places;           /* [features_n] ... and where the features are, from 0; NULL: a line
                                    has nothing else, or it is not known */
+    char indices_from;          /* '0' or '1': features are of INDEX:VALUE, counted from there;
+                                   0: they are not */
     uint32_t *counts;           /* [classes_n] training samples of each class; NULL: not known */
     struct uw_sound_config *sound;      /* what features are of sound; NULL: of none */
 };
