@@ -69,8 +69,7 @@ class Model:
 
         Ctrl-C stops: the model has the weights so far, model.history what was told. After an error
         it has the weights of before."""
-        means = self._known.get("mean") if any(self._known.get("mean") or ()) else None
-        gaps = arrays.Gaps(options.pop("missing", None), means)
+        gaps = arrays.Gaps(options.pop("missing", None), self._means())
         train, keep, classes = self._data(x, y, verbose, gaps)
         data = b"arrays" if train else os.fsencode(x)
         for name in ("scale", "target_scale"):
@@ -103,7 +102,10 @@ class Model:
     def evaluate(self, x, y=None, *, verbose=None, **options):
         """Test; returns a dict: loss, samples, and of classes accuracy, classes (precision, recall,
         f1), confusion; of values mae, rmse, r2; as `uwasa eval` computes them."""
-        held, keep, _ = self._data(x, y, verbose, arrays.Gaps(options.pop("missing", None)))
+        gaps = arrays.Gaps(options.pop("missing", None), self._means())
+        if gaps.how == "mean" and gaps.means is None:
+            raise ValueError("missing: 'mean' is that of training, which is kept with scale='standard' only")
+        held, keep, _ = self._data(x, y, verbose, gaps)
         with self._busy(verbose):
             self._session.call("evaluate", b"arrays" if held else os.fsencode(x),
                                byref(held) if held else None, texts(self._checked(options)))
@@ -182,6 +184,10 @@ class Model:
                 raise ValueError(f"missing: is an option of the table, as in {x},missing={gaps.how}")
             return None, None, None
         return arrays.data(x, y, self.input, self._told(verbose), self._outputs, known or self._known, gaps)
+
+    def _means(self):
+        """The means of training for gaps; None: there are none, as without scale="standard"."""
+        return self._known.get("mean") if any(self._known.get("mean") or ()) else None
 
     def _told(self, verbose):
         screen = Screen(self._verbose if verbose is None else verbose)
