@@ -2,17 +2,22 @@
 #include "arrays_labels.h"
 
 #include "columns.h"
+#include "table_labels.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LABEL_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
 
-/* The number that a label has for each class; n 0: labels are classes themselves. */
+struct number {
+    float label;
+    uint32_t class;
+};
+
+/* What labels mean; n 0: they are classes themselves. */
 struct numbers {
-    float *of;                      /* [n] */
+    struct number *of;              /* [n] sorted by label */
     uint32_t n;
 };
 
@@ -51,80 +56,52 @@ static uint32_t place_of_one(const float *y, uint32_t n)
 
 /* ---- labels that do not count from 0 ---- */
 
-/* The numbers that name the classes of earlier training; none, if one of them is no number. */
-static int take_earlier(struct numbers *m, const struct uw_data_columns *like)
+static int compare_labels(const void *a, const void *b)
 {
-    bool all = like != NULL && like->classes_n != 0;
-    m->of = all ? malloc(like->classes_n * sizeof *m->of) : NULL;
-    if (all && m->of == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    for (uint32_t k = 0; all && k < like->classes_n; k++) {
-        const struct uw_cell name = {.text = like->classes[k], .bytes = strlen(like->classes[k])};
-        all = uw_cell_number(&name, false, &m->of[k]);
-    }
-    m->n = all ? like->classes_n : 0;
-    return UW_OK;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
+    float x = ((const struct number *)a)->label, y = ((const struct number *)b)->label;
     return (x > y) - (x < y);
 }
 
-/* Each number of y once, sorted, if they are whole and no more than room. */
-static int take_order(struct numbers *m, const struct uw_data_arrays *a, uint32_t room)
+/* The numbers that name classes; none, if one of them is no number. */
+static int take_names(struct numbers *m, const struct uw_data_columns *c)
 {
-    size_t most_n = a->samples_n > room ? a->samples_n : room;
-    float *all = malloc(most_n * sizeof *all);
-    bool whole = true;
-    size_t n = 0;
-    if (all == NULL) {
+    bool all = c->classes_n != 0;
+    m->of = malloc(((size_t)c->classes_n + 1u) * sizeof *m->of);
+    if (m->of == NULL) {
         return UW_ERR_NOMEM;
     }
-    memcpy(all, a->y, (size_t)a->samples_n * sizeof *all);
-    qsort(all, a->samples_n, sizeof *all, compare_numbers);
-    for (size_t i = 0; i < a->samples_n; i++) {
-        whole = whole && all[i] == floorf(all[i]) && fabsf(all[i]) <= LABEL_MAX;
-        if (n == 0 || all[n - 1] != all[i]) {
-            all[n++] = all[i];
-        }
+    for (uint32_t k = 0; all && k < c->classes_n; k++) {
+        const struct uw_cell name = {.text = c->classes[k], .bytes = strlen(c->classes[k])};
+        m->of[k].class = k;
+        all = uw_cell_number(&name, false, &m->of[k].label);
     }
-    float least = all[0], most = all[n - 1];
-    bool fits = least >= 0.0f && (room == 0 || most < (float)room);
-    bool counted = least >= 1.0f && room != 0 && most <= (float)room;
-    if (whole && !fits && counted) {
-        for (n = 0; n < room; n++) {
-            all[n] = (float)n + 1.0f;
-        }
-    }
-    bool used = whole && !fits && room != 0 && n <= room;
-    m->of = used ? all : NULL;
-    m->n = used ? (uint32_t)n : 0;
-    if (!used) {
-        free(all);
-    }
+    m->n = all ? c->classes_n : 0;
+    qsort(m->of, m->n, sizeof *m->of, compare_labels);
     return UW_OK;
 }
 
-static int keep_numbers(struct uw_arrays *d, const struct numbers *m, bool earlier)
+/* Number the labels of a set by which a model begins, if they are whole.
+ *   m  n is 0 then where they are classes themselves
+ * Returns UW_OK, UW_ERR_TOOBIG or UW_ERR_NOMEM. */
+static int take_new(struct uw_arrays *d, struct numbers *m, const struct uw_data_arrays *a,
+                    uint32_t outputs)
 {
     struct uw_data_columns *c = &d->columns;
-    c->classes = calloc((size_t)m->n + 1u, sizeof *c->classes);
-    bool good = c->classes != NULL;
-    c->classes_n = good ? m->n : 0;
-    for (uint32_t k = 0; good && k < m->n; k++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.9g", (double)m->of[k]);
-        c->classes[k] = strdup(text);
-        good = c->classes[k] != NULL;
+    float *label = malloc((size_t)a->samples_n * sizeof *label), *number = NULL;
+    bool whole = label != NULL;
+    for (uint32_t i = 0; whole && i < a->samples_n; i++) {
+        label[i] = a->y[i];
+        whole = label[i] == floorf(label[i]) && fabsf(label[i]) <= LABEL_MAX;
     }
-    if (good && !earlier) {
-        uw_note(&d->notes, "y: labels are numbered in their order: class 0 is label %g, class %u "
-                "is label %g", (double)m->of[0], (unsigned)m->n - 1u, (double)m->of[m->n - 1u]);
-    }
-    return good ? UW_OK : UW_ERR_NOMEM;
+    int n = label == NULL ? UW_ERR_NOMEM
+            : whole         ? uw_label_numbers(label, a->samples_n, outputs, "subtract it from y",
+                                               &d->notes, &number, &c->classes)
+                            : 0;
+    c->classes_n = n > 0 ? (uint32_t)n : 0;
+    bool plain = n > 0 && number[0] == 0.0f && number[n - 1] == (float)n - 1.0f;
+    free(label);
+    free(number);
+    return n < 0 ? n : plain ? UW_OK : take_names(m, c);
 }
 
 /* ---- labels ---- */
@@ -134,7 +111,8 @@ static int fail_label(size_t i, float y, const struct numbers *m, struct uw_erro
     if (m->n != 0) {
         return uw_error_set(err, UW_ERR_INVALID, "y: sample %zu, counted from 0, has the label %g, "
                             "which is none of the %u classes, %g to %g", i, (double)y,
-                            (unsigned)m->n, (double)m->of[0], (double)m->of[m->n - 1u]);
+                            (unsigned)m->n, (double)m->of[0].label,
+                            (double)m->of[m->n - 1u].label);
     }
     return uw_error_set(err, UW_ERR_INVALID, "y: sample %zu, counted from 0, has the label %g; "
                         "labels are 0, 1, 2, ...: numpy.unique(y, return_inverse=True) numbers "
@@ -144,14 +122,12 @@ static int fail_label(size_t i, float y, const struct numbers *m, struct uw_erro
 /* The class of a number; UINT32_MAX: none. */
 static uint32_t class_of(float y, const struct numbers *m)
 {
-    uint32_t k = 0;
+    const struct number key = {.label = y};
     if (m->n == 0) {
         return y >= 0.0f && y <= LABEL_MAX && y == floorf(y) ? (uint32_t)y : UINT32_MAX;
     }
-    while (k < m->n && m->of[k] != y) {
-        k++;
-    }
-    return k < m->n ? k : UINT32_MAX;
+    const struct number *found = bsearch(&key, m->of, m->n, sizeof key, compare_labels);
+    return found != NULL ? found->class : UINT32_MAX;
 }
 
 static int read_all(struct uw_arrays *d, const struct uw_data_arrays *a, bool one_hot,
@@ -175,24 +151,30 @@ static int read_all(struct uw_arrays *d, const struct uw_data_arrays *a, bool on
     return UW_OK;
 }
 
-/* What numbers of labels mean: words, numbers of earlier training, or numbers in their order. */
+/* What numbers of labels mean: words, or numbers of earlier training, or what those mean by which a
+ * model begins. */
 static int take_meaning(struct uw_arrays *d, struct numbers *m,
                         const struct uw_data_arrays *first, const struct uw_data_config *config)
 {
-    uint32_t room = config->outputs == 1 ? 2 : config->outputs;
+    const struct uw_data_columns *like = config->like;
     struct uw_data_columns *c = &d->columns;
+    bool words = first->classes != NULL;
+    bool known = words || (like != NULL && like->classes_n != 0);
     int rc = UW_OK;
-    if (first->classes != NULL) {
-        rc = uw_names_copy(&c->classes, (char *const *)first->classes, first->classes_n);
-        c->classes_n = rc == UW_OK ? first->classes_n : 0;
-        return rc;
+    if (known) {
+        c->classes_n = words ? first->classes_n : like->classes_n;
+        rc = uw_names_copy(&c->classes, words ? (char *const *)first->classes : like->classes,
+                           c->classes_n);
+        rc = rc < 0 || words ? rc : take_names(m, c);
+    } else if (like == NULL && config->train != NULL && first->y != NULL && first->y_n == 1) {
+        rc = take_new(d, m, first, config->outputs);
     }
-    rc = take_earlier(m, config->like);
-    bool earlier = m->n != 0;
-    if (rc == UW_OK && !earlier && first->y != NULL && first->y_n == 1) {
-        rc = take_order(m, first, room);
+    if (!words && m->n == 0) {
+        uw_names_free(c->classes, c->classes_n);
+        c->classes = NULL;
+        c->classes_n = 0;
     }
-    return rc < 0 || m->n == 0 ? rc : keep_numbers(d, m, earlier);
+    return rc;
 }
 
 int uw_arrays_labels_read(struct uw_arrays *d, const struct uw_data_arrays *a,
@@ -210,7 +192,10 @@ int uw_arrays_labels_read(struct uw_arrays *d, const struct uw_data_arrays *a,
     int rc = d->labels == NULL ? UW_ERR_NOMEM
              : one_hot         ? UW_OK : take_meaning(d, &m, first, config);
     if (rc < 0) {
-        rc = uw_error_set(err, rc, "y: no memory for %u labels", (unsigned)a->samples_n);
+        rc = uw_error_set(err, rc, rc == UW_ERR_NOMEM ? "y: no memory for %u labels"
+                                                      : "y: %u samples, and too many different "
+                                                        "labels: loss mse trains on values",
+                          (unsigned)a->samples_n);
     } else {
         rc = read_all(d, a, one_hot, &m, err);
     }

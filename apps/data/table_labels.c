@@ -19,7 +19,7 @@ struct reader {
     struct uw_error *err;
     struct uw_cell *cells[2];       /* words: [rows_n] */
     struct uw_cell *word;           /* sorted, each once */
-    float *number;                  /* sorted, each once */
+    float *number;                  /* [classes_n] of each class, sorted */
 };
 
 static int no_memory(const struct reader *r)
@@ -48,13 +48,17 @@ static int fail_at(const struct reader *r, int i, uint32_t row, const char *what
                         what);
 }
 
+static int fail_many(const struct reader *r)
+{
+    return uw_error_set(r->err, UW_ERR_TOOBIG, "%.100s: more than %d different labels: a class is "
+                        "a label that many lines share; label=NAME names another column",
+                        r->column[0].table->path, CLASSES_MAX);
+}
+
 static int allocate_names(struct reader *r, uint32_t n)
 {
     if (n > CLASSES_MAX) {
-        return uw_error_set(r->err, UW_ERR_TOOBIG,
-                            "%.100s: %u different labels: a class is a label that many lines "
-                            "share; label=NAME names another column", r->column[0].table->path,
-                            (unsigned)n);
+        return fail_many(r);
     }
     r->l->names = calloc(n + 1u, sizeof *r->l->names);
     r->l->classes_n = r->l->names != NULL ? n : 0;
@@ -63,20 +67,8 @@ static int allocate_names(struct reader *r, uint32_t n)
 
 static int set_name(struct reader *r, uint32_t k, const char *text, size_t bytes)
 {
-    r->l->names[k] = malloc(bytes + 1);
-    if (r->l->names[k] == NULL) {
-        return no_memory(r);
-    }
-    memcpy(r->l->names[k], text, bytes);
-    r->l->names[k][bytes] = '\0';
-    return UW_OK;
-}
-
-static int set_number_name(struct reader *r, uint32_t k, float value)
-{
-    char text[32];
-    int n = snprintf(text, sizeof text, "%.9g", (double)value);
-    return set_name(r, k, text, (size_t)n);
+    r->l->names[k] = strndup(text, bytes);
+    return r->l->names[k] != NULL ? UW_OK : no_memory(r);
 }
 
 /* ---- words ---- */
@@ -169,14 +161,66 @@ static int check_exact(const struct reader *r, int i, uint32_t row, float value)
                                     "numpy.unique(y, return_inverse=True) numbers the classes");
 }
 
-/* Each number once, sorted. Returns how many, or a code. */
-static int collect_numbers(struct reader *r)
+/* The name of the class with each number. */
+static int name_numbers(const float *number, uint32_t n, char ***names)
 {
-    size_t all = 0, n = 0;
-    r->number = calloc((size_t)rows_of(r, 0) + rows_of(r, 1) + 1u, sizeof *r->number);
-    if (r->number == NULL) {
-        return no_memory(r);
+    *names = calloc((size_t)n + 1u, sizeof **names);
+    for (uint32_t k = 0; *names != NULL && k < n; k++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.9g", (double)number[k]);
+        (*names)[k] = strdup(text);
+        if ((*names)[k] == NULL) {
+            uw_names_free(*names, n);
+            *names = NULL;
+        }
     }
+    return *names != NULL ? UW_OK : UW_ERR_NOMEM;
+}
+
+int uw_label_numbers(float *label, size_t labels_n, uint32_t outputs, const char *remedy,
+                     struct uw_notes *notes, float **number, char ***names)
+{
+    size_t n = 0;
+    uint32_t room = outputs == 1 ? 2 : outputs;
+    qsort(label, labels_n, sizeof *label, compare_numbers);
+    for (size_t i = 0; i < labels_n; i++) {
+        if (n == 0 || label[n - 1] != label[i]) {
+            label[n++] = label[i];
+        }
+    }
+    float least = label[0], most = label[n - 1];
+    bool fits = least >= 0.0f && most < (float)CLASSES_MAX &&
+                (room != 0 ? most < (float)room : least == 0.0f);
+    bool counted = !fits && (room != 0 ? least >= 1.0f && most == (float)room
+                                       : least == 1.0f && most == (float)n && n > 1);
+    size_t classes_n = fits ? (size_t)most + 1u : counted ? (size_t)most : n;
+    if (classes_n > CLASSES_MAX) {
+        return UW_ERR_TOOBIG;
+    }
+    *number = malloc(classes_n * sizeof **number);
+    for (size_t k = 0; *number != NULL && k < classes_n; k++) {
+        (*number)[k] = fits ? (float)k : counted ? (float)k + 1.0f : label[k];
+    }
+    if (*number == NULL || name_numbers(*number, (uint32_t)classes_n, names) < 0) {
+        return UW_ERR_NOMEM;
+    }
+    if (fits && least != 0.0f) {
+        uw_note(notes, "labels %g to %g are classes %g to %g of the model's %u; if they are "
+                "counted from another number, %s", (double)least, (double)most, (double)least,
+                (double)most, (unsigned)room, remedy);
+    } else if (counted) {
+        uw_note(notes, "labels go from %g to %g: they are counted from 0, class 0 is label 1",
+                (double)least, (double)most);
+    } else if (!fits) {
+        uw_note(notes, "the labels are numbered in their order: class 0 is label %g, class %u is "
+                "label %g", (double)least, (unsigned)classes_n - 1u, (double)most);
+    }
+    return (int)classes_n;
+}
+
+/* The number of each row. Returns UW_OK, or a code with err filled. */
+static int collect_numbers(struct reader *r, float *label)
+{
     for (int i = 0; i < 2; i++) {
         for (uint32_t row = 0; row < rows_of(r, i); row++) {
             float value = number_at(r, i, row);
@@ -191,64 +235,33 @@ static int collect_numbers(struct reader *r)
             if (rc < 0) {
                 return rc;
             }
-            r->number[all++] = value;
+            *label++ = value;
         }
     }
-    qsort(r->number, all, sizeof *r->number, compare_numbers);
-    for (size_t i = 0; i < all; i++) {
-        if (n == 0 || r->number[n - 1] != r->number[i]) {
-            r->number[n++] = r->number[i];
-        }
-    }
-    return (int)n;
-}
-
-/* Each row's class is its number minus `first`, or the position of its number. */
-static int number_rows(struct reader *r, uint32_t n, bool by_place, float first)
-{
-    int rc = allocate_names(r, n);
-    for (uint32_t k = 0; k < n && rc == UW_OK; k++) {
-        rc = set_number_name(r, k, by_place ? r->number[k] : first + (float)k);
-    }
-    for (int i = 0; i < 2; i++) {
-        for (uint32_t row = 0; rc == UW_OK && row < rows_of(r, i); row++) {
-            float value = number_at(r, i, row);
-            const float *found = by_place ? bsearch(&value, r->number, n, sizeof value,
-                                                    compare_numbers)
-                                          : NULL;
-            r->l->of[i][row] = (uint32_t)(by_place ? found - r->number
-                                                   : (ptrdiff_t)(value - first));
-        }
-    }
-    return rc;
+    return UW_OK;
 }
 
 static int number_numbers(struct reader *r, uint32_t outputs)
 {
-    int found = collect_numbers(r);
-    if (found < 0) {
-        return found;
+    size_t labels_n = (size_t)rows_of(r, 0) + rows_of(r, 1);
+    float *label = malloc((labels_n + 1u) * sizeof *label);
+    int n = label != NULL ? collect_numbers(r, label) : no_memory(r);
+    if (n == UW_OK) {
+        n = uw_label_numbers(label, labels_n, outputs, "classes=A+B+C names all", r->notes,
+                             &r->number, &r->l->names);
+        n = n == UW_ERR_TOOBIG ? fail_many(r) : n < 0 ? no_memory(r) : n;
     }
-    uint32_t n = (uint32_t)found, room = outputs == 1 ? 2 : outputs;
-    float least = r->number[0], most = r->number[n - 1];
-    if (least == 0.0f || (least > 0.0f && room != 0 && most < (float)room)) {
-        if (least != 0.0f) {
-            uw_note(r->notes, "labels %g to %g are classes %g to %g of the model's %u; if they are "
-                              "counted from another number, classes=A+B+C names all",
-                    (double)least, (double)most, (double)least, (double)most, (unsigned)room);
+    free(label);
+    r->l->classes_n = n > 0 ? (uint32_t)n : 0;
+    for (int i = 0; n > 0 && i < 2; i++) {
+        for (uint32_t row = 0; row < rows_of(r, i); row++) {
+            float value = number_at(r, i, row);
+            const float *found = bsearch(&value, r->number, (size_t)n, sizeof value,
+                                         compare_numbers);
+            r->l->of[i][row] = (uint32_t)(found - r->number);
         }
-        return most < (float)CLASSES_MAX ? number_rows(r, (uint32_t)most + 1u, false, 0.0f)
-                                         : number_rows(r, n, true, 0.0f);
     }
-    bool counted = least == 1.0f && (room != 0 ? most <= (float)room : most == (float)n) && n > 1;
-    if (counted) {
-        uw_note(r->notes, "labels go from 1 to %g: they are counted from 0, class 0 is label 1",
-                (double)most);
-        return number_rows(r, (uint32_t)most, false, 1.0f);
-    }
-    uw_note(r->notes, "the labels are numbered in their order: class 0 is label %g, class %u is "
-                      "label %g", (double)least, (unsigned)n - 1u, (double)most);
-    return number_rows(r, n, true, 0.0f);
+    return n < 0 ? n : UW_OK;
 }
 
 /* ---- classes that are given ---- */
@@ -325,7 +338,10 @@ static int number_one_hot(struct reader *r)
     int rc = allocate_names(r, c->columns_n);
     for (uint32_t k = 0; k < c->columns_n && rc == UW_OK; k++) {
         const char *name = c->table->columns[c->columns[k]].name;
-        rc = name != NULL ? set_name(r, k, name, strlen(name)) : set_number_name(r, k, (float)k);
+        char number[16];
+        snprintf(number, sizeof number, "%u", (unsigned)k);
+        name = name != NULL ? name : number;
+        rc = set_name(r, k, name, strlen(name));
     }
     for (int i = 0; i < 2; i++) {
         const struct uw_table *t = c[i].table;

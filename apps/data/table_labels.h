@@ -31,6 +31,17 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, ui
                    const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
                    struct uw_error *err);
 
+/* Find out what classes numbers of labels stand for: those from 0 that the model has are classes
+ * themselves, those from 1 to its last one are counted from 0, others are numbered in their order.
+ *   label    [labels_n] whole, at least one; sorted then
+ *   outputs  of the model; 0: not known
+ *   remedy   what says it where labels from 1 on are taken for classes themselves
+ *   number   set to [classes] the label of each class, sorted; of the heap, free it in any case
+ *   names    set to these numbers as text; as number
+ * Returns how many classes there are, UW_ERR_TOOBIG or UW_ERR_NOMEM. */
+int uw_label_numbers(float *label, size_t labels_n, uint32_t outputs, const char *remedy,
+                     struct uw_notes *notes, float **number, char ***names);
+
 /* The class of that name, or of the same number; numbers that floats do not tell apart are words.
  *   names  [n] of the classes
  * UINT32_MAX: there is none. */

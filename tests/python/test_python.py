@@ -472,6 +472,17 @@ def test_two_classes_of_one_output_may_be_minus_1_and_1():
     assert model.classes == ["-1", "1"] and model.evaluate(x, 2 * y - 1)["accuracy"] > 0.9
 
 
+def test_labels_are_numbered_anew_where_a_model_begins_only():
+    x, y = points(classes=2)
+    model = open_model()
+    assert not model.fit(x, y, epochs=1).notes and model.classes is None
+    for use in (model.evaluate, model.fit, open_model().evaluate):
+        with pytest.raises(ValueError, match="classes"):
+            use(x, y + 3)
+    told = open_model().fit(x, y + 1, epochs=1).notes       # as of tables
+    assert "labels 1 to 2 are classes 1 to 2 of the model's 3" in told[0]
+
+
 def test_gaps_are_left_out_or_get_a_mean(tmp_path):
     x, y = points()
     x[::10, 1] = numpy.nan
@@ -485,6 +496,9 @@ def test_gaps_are_left_out_or_get_a_mean(tmp_path):
         again = open_model(weights=tmp_path / "w.safetensors")      # the means are kept
         assert again.predict(x).shape == (96, 3)
         assert again.evaluate(x, words, missing="mean")["samples"] == 95
+    filled = numpy.where(numpy.isnan(x), again._known["mean"], x)       # of training, not of the test
+    assert again.evaluate(x[10:30], words[10:30], missing="mean")["loss"] == \
+        pytest.approx(again.evaluate(filled[10:30], words[10:30])["loss"], rel=1e-5)
     masked = numpy.ma.masked_invalid(x)
     model = open_model()
     with pytest.raises(ValueError, match="is NaN; .*missing="):
@@ -492,6 +506,8 @@ def test_gaps_are_left_out_or_get_a_mean(tmp_path):
     model.fit(masked, y, missing="mean")
     with pytest.raises(ValueError, match='scale="standard" fill gaps'):
         model.predict(x)
+    with pytest.raises(ValueError, match="kept with scale='standard' only"):
+        model.evaluate(x, y, missing="mean")
 
 
 def test_columns_of_a_frame_are_found_by_their_names(tmp_path):
@@ -546,7 +562,7 @@ WRONG = [
     (dict(x=X), "y: is needed"),
     (dict(x=numpy.where(X == X.max(), numpy.nan, X), y=Y), "is NaN"),
     (dict(x=X, y=Y + numpy.inf), "is infinite"),
-    (dict(x=X, y=numpy.arange(6) - 1), "sample 0, counted from 0, has the label -1"),
+    (dict(x=X, y=numpy.arange(6) - 1), "has 3 classes, data arrays has labels up to 5"),
     (dict(x=X, y=Y + 0.5), "has the label 0.5"),
     (dict(x=X, y=numpy.arange(6)), "has labels up to 5"),
     (dict(x=X, y=list("abcdef")), "has labels up to 5: its last"),

@@ -69,9 +69,9 @@
  * them, in any order, and a standard scale, that of values and the means for gaps are the earlier
  * ones. True and false are 1 and 0.
  *
- * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
- * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
- * training and test set is not split.
+ * Words are classes in alphabetical order. Whole numbers from 0 that the model has are classes
+ * themselves; those from 1 to its last one are counted from 0; others, as -1 and 1, or 0, 10 and
+ * 20, are numbered in their order. A file that is both training and test set is not split.
  *
  * A stream is lines on standard input, or that others send to a socket of this machine: numbers as
  * in CSV, also between semicolons or blanks, or {"x": [numbers], "label": n}. The first line with
@@ -96,8 +96,8 @@
  * Arrays in memory are neither copied nor split; they take the options scale and target-scale, and
  * NaN of their x gets the mean of a standard scale of earlier training.
  * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot, or the names of
- * earlier training's classes; of those that do not fit the model's outputs, from 1 on ones are
- * counted from 0 and others, as -1 and 1, numbered in their order. Where neither the model nor the
+ * earlier training's classes; where a model begins those that do not fit it are numbered as a
+ * table's. Where neither the model nor the
  * loss says, one number for a sample is a label if it comes from an integer type or
  * the model has several outputs, and anything else is values.
  *
