@@ -76,6 +76,17 @@ expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,lab
 awk '{ if (NF != 36) exit 1; for (k = 1; k <= 9; k++) { sum = 0; for (c = 0; c < 3; c++) { p = $(9 + 9 * c + k)
     sum += p; if (c == $k && p < 0.4) exit 1 }; if (sum < 0.999 || sum > 1.001) exit 1 } }' out ||
     { head -n 1 out >&2; fail "probabilities of each place"; }
+# classes behind each token, as the model has them
+echo '{"name": "tokens", "input": [4], "layers": [{"name": "e", "type": "embedding", "vocabulary": 9, "size": 3}],
+ "loss": {"type": "cross_entropy", "target": "values", "classes_last": true}}' >tokens.json
+printf '1,2,3,4,0,1,2,0\n5,6,7,8,1,1,0,2\n' >tokens.csv
+expect 0 "$uwasa" train --model tokens.json --data csv:tokens.csv,target=5+6+7+8,test=0 --steps 2 --save tokens.st
+echo 1,2,3,4 >row.csv
+expect 0 "$uwasa" predict --model tokens.json --weights tokens.st row.csv --save t.npy --probabilities
+head -c 128 t.npy | grep -q "'shape': (1, 4, 3)" || { head -c 128 t.npy >&2; fail "the shape of tokens' probabilities"; }
+expect 0 "$uwasa" predict --model tokens.json --weights tokens.st row.csv --probabilities
+awk '{ for (k = 0; k < 4; k++) { sum = $(5 + 3 * k) + $(6 + 3 * k) + $(7 + 3 * k)
+    if (sum < 0.999 || sum > 1.001) exit 1 } }' out || { cat out >&2; fail "probabilities of each token"; }
 expect 0 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none --probabilities --json -
 grep -q '"classes":\[.*"probabilities":\[' out || fail "probabilities in events"
 

@@ -74,17 +74,18 @@ void uw_answers_take(struct uw_answers *a, const struct uw_data_columns *c)
     a->inverse = scaled ? c->target_inverse : NULL;
 }
 
-static void softmax(uint32_t n, const float *z, float *p)
+/* Of n numbers, `stride` apart in z and in p. */
+static void softmax(uint32_t n, size_t stride, const float *z, float *p)
 {
     double max = (double)z[0], sum = 0.0;
     for (uint32_t i = 1; i < n; i++) {
-        max = (double)z[i] > max ? (double)z[i] : max;
+        max = (double)z[i * stride] > max ? (double)z[i * stride] : max;
     }
     for (uint32_t i = 0; i < n; i++) {
-        sum += exp((double)z[i] - max);
+        sum += exp((double)z[i * stride] - max);
     }
     for (uint32_t i = 0; i < n; i++) {
-        p[i] = (float)(exp((double)z[i] - max) / sum);
+        p[i * stride] = (float)(exp((double)z[i * stride] - max) / sum);
     }
 }
 
@@ -119,17 +120,7 @@ void uw_answers_probabilities(const struct uw_answers *a, const float *out, floa
     for (uint32_t k = 0; k < a->numbers_n; k++) {
         size_t stride;
         const float *z = position_of(a, out, k, &stride);
-        float *to = p + (z - out);
-        double max = (double)z[0], sum = 0.0;
-        for (uint32_t c = 1; c < a->classes_n; c++) {
-            max = (double)z[c * stride] > max ? (double)z[c * stride] : max;
-        }
-        for (uint32_t c = 0; c < a->classes_n; c++) {
-            sum += exp((double)z[c * stride] - max);
-        }
-        for (uint32_t c = 0; c < a->classes_n; c++) {
-            to[c * stride] = (float)(exp((double)z[c * stride] - max) / sum);
-        }
+        softmax(a->classes_n, stride, z, p + (z - out));
     }
 }
 
@@ -183,7 +174,7 @@ void uw_answers_read(const struct uw_answers *a, const float *out, const float *
     } else if (a->kind == UW_ANSWER_MASK) {
         classes_of_positions(a, out, numbers);
     } else if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
-        softmax(a->outputs_n, out, numbers);
+        softmax(a->outputs_n, 1, out, numbers);
     } else if (is_pair(a)) {
         numbers[0] = sigmoid(-out[0]);
         numbers[1] = sigmoid(out[0]);

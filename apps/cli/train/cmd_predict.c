@@ -38,7 +38,8 @@ static const struct uw_opt rows[] = {
         "with --node: stop after this time without an answer (5)"),
     ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
     ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
-        "also the probability of every class; of masks at each place, [CLASSES][PLACES]"),
+        "also the probability of every class; of masks at each place, in the order of the model's "
+        "output, [CLASSES][PLACES] or [PLACES][CLASSES]"),
     ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE.npy",
         "write the answers to an array of NumPy, in place of lines: classes' probabilities, values "
         "or errors, one sample after the other; of masks the classes, or with --probabilities "

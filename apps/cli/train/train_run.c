@@ -69,7 +69,8 @@ static int fail_step(struct uw_train *t, uint64_t step, int rc, const struct uw_
 {
     const char *text = uw_error_sentence(why, rc);
     bool bare = rc == UW_ERR_NONFINITE && strstr(text, "may help") == NULL;
-    return uw_error_set(&t->err, rc, "step %llu: %.140s%s", (unsigned long long)step, text,
+    return uw_error_set(&t->err, rc, "step %llu: %.*s%s", (unsigned long long)step,
+                        bare ? 140 : 200, text,
                         bare ? "; a lower --lr, or features and values that are scaled, may help"
                              : "");
 }
