@@ -544,20 +544,25 @@ static const char *fault_of(const struct uw_place *p)
     return uw_cell_fault(&(struct uw_cell){.text = p->text, .bytes = strlen(p->text)});
 }
 
-/* The columns of words among the features, "2+4+6", as drop= takes them. Returns how many. */
-static uint32_t list_words(const struct choice *c, char *list, size_t bytes)
+/* The columns of words among the features, "2+4+6", as drop= takes them; behind the first ones,
+ * which have room, how many there are. Returns that. */
+static uint32_t list_words(const struct choice *c, char list[64])
 {
-    uint32_t n = 0;
-    size_t used = 0;
+    uint32_t n = 0, shown_n = 0;
+    int used = 0;
     list[0] = '\0';
     for (uint32_t k = 0; k < c->t->columns_n; k++) {
         const struct uw_column *x = &c->t->columns[k];
         if (!c->out[k] && !c->taken[k] && x->words_n > x->numbers_n && !is_truth(x)) {
-            int more = used + 12u < bytes ? snprintf(list + used, bytes - used, "%s%u",
-                                                     n == 0 ? "" : "+", (unsigned)k + 1u) : 0;
-            used += (size_t)more;
-            n += more > 0;
+            n++;
+            if (used < 26) {
+                used += snprintf(list + used, 12, "%s%u", n == 1 ? "" : "+", (unsigned)k + 1u);
+                shown_n = n;
+            }
         }
+    }
+    if (shown_n < n) {
+        snprintf(list + used, 27, "+... (%u columns)", (unsigned)n);
     }
     return n;
 }
@@ -587,7 +592,7 @@ static int check_numbers(const struct choice *c)
     if (word && x->words_n > x->numbers_n && c->taken[at]) {
         snprintf(hint, sizeof hint, "; a value to compute is a number, label=%u takes the words of "
                  "%s for classes", (unsigned)at + 1, uw_column_text(c->t, at, text));
-    } else if (word && x->words_n > x->numbers_n && list_words(c, list, sizeof list) > 1) {
+    } else if (word && x->words_n > x->numbers_n && list_words(c, list) > 1) {
         snprintf(hint, sizeof hint, "; columns of words are no features: pandas.get_dummies makes "
                  "numbers of them, drop=%s leaves them out, label=NAME makes one the label", list);
     } else if (word && x->words_n > x->numbers_n) {

@@ -258,6 +258,8 @@ static void test_table_that_cannot_be_read_says_what_helps(void **state)
         {"1 1:2\n0 1:1\n", ",drop=1", "label=, labels=, target= and drop= name no columns"},
         {"a,b,c,d,e,y\nx,1,u,2,3,0\ny,2,v,4,5,1\nx,3,w,6,7,1\nz,3,w,8,9,0\n", ",label=y",
          "drop=1+3 leaves them out"},
+        {"1,a,b,c,d,e,f,g,h,i,j,k,l,m,n,1\n2,a,b,c,d,e,f,g,h,i,j,k,l,m,n,0\n", ",label=16",
+         "drop=2+3+4+5+6+7+8+9+10+11+12+13+... (14 columns) leaves them out"},
         {"day,a,b,c,d,y\n2020-01-01,1,1,1,1,0\n2020-01-02,2,2,2,2,1\n2020-01-03,3,3,4,3,0\n", "",
          "column 1 \"day\" holds words, features are numbers: pandas.get_dummies makes them, "
          "drop=1"},
