@@ -128,7 +128,7 @@ static int drop_missing(struct uw_table_set *p, int i)
 }
 
 /* Where nothing is said, gaps in features get the means that the model's weights are for, if there
- * are any. */
+ * are any, and lines without a label or value are left out. */
 static bool take_means(struct uw_table_set *p)
 {
     const struct uw_data_columns *like = p->config->like;
@@ -140,8 +140,7 @@ static bool take_means(struct uw_table_set *p)
         const struct uw_table *t = &p->files.table[i];
         for (uint32_t c = 0; c < t->columns_n; c++) {
             uint32_t n = t->columns[c].missing_n, k = n != 0 ? feature_of(p, c) : UINT32_MAX;
-            known = known && (n == 0 || (!is_target(p, c) &&
-                                         (k == UINT32_MAX || like->mean[k] != 0.0f)));
+            known = known && (k == UINT32_MAX || like->mean[k] != 0.0f);
             gaps_n += k != UINT32_MAX ? n : 0;
         }
     }

@@ -204,6 +204,31 @@ static void take_json_number(const struct uw_stream_form *f, const cJSON *item, 
     }
 }
 
+static bool is_taken(const struct uw_stream_form *f, const cJSON *item, bool named)
+{
+    return is_number(item) || (named && cJSON_IsBool(item)) ||
+           (f->gap != NULL && cJSON_IsNull(item));
+}
+
+/* Take the numbers of a list, and of the lists in it, in their order. Returns false if there is
+ * something else. */
+static bool take_list(const struct uw_stream_form *f, const cJSON *list, float *x, uint32_t *n)
+{
+    bool good = true;
+    for (const cJSON *item = list->child; item != NULL && good; item = item->next) {
+        if (cJSON_IsArray(item)) {
+            good = take_list(f, item, x, n);
+            continue;
+        }
+        good = is_taken(f, item, false);
+        if (good && x != NULL && *n < f->sample_n) {
+            take_json_number(f, item, *n, x);
+        }
+        ++*n;
+    }
+    return good;
+}
+
 /* Take the numbers of a line, all of them numbers, or null where gaps are allowed.
  *   x     [sample_n] written; NULL: they are counted
  *   miss  set to the name of the first one that is missing
@@ -211,19 +236,19 @@ static void take_json_number(const struct uw_stream_form *f, const cJSON *item, 
 static uint32_t take_features(const cJSON *line, const struct uw_stream_form *f, float *x,
                               const char **miss)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(line, "x");
-    bool named = is_named(line, f);
-    const cJSON *item = !named && cJSON_IsArray(list) ? list->child : NULL;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(line, "x"), *item = NULL;
     uint32_t n = 0;
     *miss = NULL;
-    for (; named ? n < f->sample_n : item != NULL; n++, item = item->next) {
-        item = named ? find_item(line, f->names->features[n], item) : item;
-        if (!is_number(item) && !(named && cJSON_IsBool(item)) &&
-            !(f->gap != NULL && cJSON_IsNull(item))) {
-            *miss = named ? f->names->features[n] : NULL;
+    if (!is_named(line, f)) {
+        return cJSON_IsArray(list) && take_list(f, list, x, &n) ? n : 0;
+    }
+    for (; n < f->sample_n; n++, item = item->next) {
+        item = find_item(line, f->names->features[n], item);
+        if (!is_taken(f, item, true)) {
+            *miss = f->names->features[n];
             return 0;
         }
-        if (x != NULL && n < f->sample_n) {
+        if (x != NULL) {
             take_json_number(f, item, n, x);
         }
     }

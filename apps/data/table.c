@@ -237,6 +237,10 @@ static int read_row(struct uw_table *t, struct uw_lines *l, struct uw_error *err
         }
         struct uw_column *c = &t->columns[n];
         if (uw_cell_number(&cell, t->comma, &row[n])) {
+            t->commas = t->commas || memchr(cell.text, ',', cell.bytes) != NULL;
+            if (t->point.line == 0 && memchr(cell.text, '.', cell.bytes) != NULL) {
+                set_place(&t->point, l, &cell);
+            }
             uw_column_add(c, row[n],
                           t->rows_n != 0 ? row[(ptrdiff_t)n - (ptrdiff_t)t->columns_n] : 0.0f);
             continue;
@@ -294,6 +298,12 @@ static int read_rows(struct uw_table *t, struct uw_error *err)
     int rc = UW_OK;
     while (rc == UW_OK && uw_lines_next(&l)) {
         rc = read_row(t, &l, err);
+    }
+    if (rc == UW_OK && t->commas && t->point.line != 0) {
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%u: \"%s\": a point, where other numbers "
+                          "have decimal commas; points of thousands must go, pandas.read_csv("
+                          "decimal=\",\", thousands=\".\") does it", t->path,
+                          (unsigned)t->point.line, (unsigned)t->point.byte, t->point.text);
     }
     if (rc == UW_OK && t->rows_n == 0) {
         rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: no line of numbers inside", t->path);

@@ -37,7 +37,9 @@ struct uw_table {
     char origin[360];               /* arrays, in words; "": a table of text */
     char *text;                     /* NULL: not of text */
     struct uw_lines body;           /* at the first sample */
-    bool comma;                     /* the decimal point may be a comma */
+    bool comma;                     /* the decimal point may be a comma, */
+    bool commas;                    /* and is one in some number */
+    struct uw_place point;          /* the first number with a point */
     uint32_t header_n;              /* lines in front */
     char indices_from;              /* '0' or '1': it was text of INDEX:VALUE; 0: it was not */
     uint32_t void_n;                /* elements of bytes, 255, that became -1 */

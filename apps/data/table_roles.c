@@ -620,11 +620,18 @@ static int take_features(struct choice *c)
             c->r->features[c->r->features_n++] = k;
         }
     }
-    for (uint32_t i = 0; i < c->r->features_n; i++) {
+    uint32_t truths_n = 0;
+    for (uint32_t i = c->r->features_n; i-- > 0;) {
         if (is_truth(&c->t->columns[c->r->features[i]])) {
-            uw_note(c->notes, "%s: true is 1, false is 0",
-                    uw_column_text(c->t, c->r->features[i], text));
+            uw_column_text(c->t, c->r->features[i], text);
+            truths_n++;
         }
+    }
+    if (truths_n > 1) {
+        uw_note(c->notes, "%s and %u more columns: true is 1, false is 0", text,
+                (unsigned)truths_n - 1u);
+    } else if (truths_n == 1) {
+        uw_note(c->notes, "%s: true is 1, false is 0", text);
     }
     if (c->r->features_n == 0) {
         return uw_error_set(c->err, UW_ERR_CORRUPT,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SPLIT_KEY 0x7565u           /* fixed: eval tests on what train has not seen */
+#define EXACT_MOST 16777216.0f      /* whole numbers beyond are rounded */
 #define LARGE 10.0f                 /* features of which the scale is doubted */
 #define RARE 50u                    /* times fewer than its share: a class is rare */
 #define BYTES_LEAST 100.0f          /* whole ones up to here are no bytes of images */
@@ -111,6 +112,22 @@ static void doubt_scale(const struct uw_rows *rows, const struct uw_roles *r,
     }
 }
 
+/* Features whose numbers are too large for their steps, as seconds since 1970. */
+static void doubt_rounding(const struct uw_rows *rows, const struct uw_roles *r,
+                           struct uw_notes *notes)
+{
+    char text[64];
+    for (uint32_t k = 0; k < r->features_n; k++) {
+        const struct uw_column *c = &rows->table->columns[r->features[k]];
+        if (c->most >= EXACT_MOST && c->most - c->least < c->most / 16.0f && c->changes) {
+            uw_note(notes, "WARNING: %s goes from %.9g to %.9g: numbers from 16777216 on are "
+                           "rounded to single precision; a constant must be subtracted in the file",
+                    uw_column_text(rows->table, r->features[k], text), (double)c->least,
+                    (double)c->most);
+        }
+    }
+}
+
 static void count(const struct uw_rows *rows, uint32_t *counts)
 {
     for (uint32_t row = 0; row < rows->table->rows_n; row++) {
@@ -200,5 +217,6 @@ void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
     if (advice != UW_DATA_ADVISES_NOTHING) {
         doubt_scale(train, r, advice, notes);
     }
+    doubt_rounding(train, r, notes);
     doubt_repeats(train, notes);
 }

@@ -124,4 +124,30 @@ static inline bool tells(const struct uw_data *d, const char *part)
     return false;
 }
 
+/* "csv:FILE", with options behind it. */
+static inline const char *csv(const char *options)
+{
+    static char text[700];
+    snprintf(text, sizeof text, "csv:%s%s", at("a.csv"), options);
+    return text;
+}
+
+static inline void expect_told(const struct uw_data *d, const char *part)
+{
+    const char *note;
+    if (!tells(d, part)) {
+        for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
+            print_message("told: %s\n", note);
+        }
+        fail_msg("not told: %s", part);
+    }
+}
+
+static inline void expect_values(struct uw_data *d, uint64_t index, const float *want)
+{
+    float got[4];
+    assert_int_equal(d->base->ops->read_target(d->base, index, got), UW_OK);
+    assert_memory_equal(got, want, d->base->targets_n * sizeof *want);
+}
+
 #endif

@@ -46,6 +46,7 @@ uwasa_test(replica unit SOURCES test_replica.c LINKS uwasa::runtime uwasa::kerne
 if(TARGET uwasa::data)
   uwasa_test(digits unit SOURCES test_digits.c LINKS uwasa::data)
   uwasa_test(table unit SOURCES test_table.c LINKS uwasa::data)
+  uwasa_test(table_numbers unit SOURCES test_table_numbers.c LINKS uwasa::data)
   uwasa_test(table_rows unit SOURCES test_table_rows.c LINKS uwasa::data)
   uwasa_test(array unit SOURCES test_array.c LINKS uwasa::data)
   uwasa_test(image_folders unit SOURCES test_image_folders.c LINKS uwasa::data)

@@ -15,6 +15,10 @@ def numbers(a, name):
     masked or None. None: there are words in it."""
     if isinstance(a, numpy.ma.MaskedArray):
         a = a.astype(numpy.float64).filled(numpy.nan)
+    for column, kind in zip(getattr(a, "columns", ()), getattr(a, "dtypes", ())):
+        if kind.kind in "mM":
+            raise ValueError(f"{name}: column {column!r} holds {kind}, not numbers; "
+                             "(x - x.min()) / pandas.Timedelta(days=1) makes days of it")
     of = numpy.asarray(a)
     if of.dtype.kind not in "OUST":
         if of.dtype.kind not in "fiub":
@@ -48,6 +52,10 @@ def floats(a, name, tell, images=False):
     if images and of.dtype == numpy.uint8 and of.ndim > 2:
         tell(f"{name}: bytes of images are divided by 255; other numbers are taken as they are")
         return numpy.divide(of, 255, dtype=numpy.float32, order="C")
+    if of.dtype.itemsize > 2 and of.dtype.kind in "iuf" and numpy.any(
+            (numpy.abs(of) >= 2 ** 24) & (of != of.astype(numpy.float32))):
+        tell(f"{name}: WARNING: numbers from 16777216 on are rounded to float32; subtract a constant from "
+             "them, or divide them")
     if name == "x" and of.dtype != numpy.float32:
         tell(f"{name}: {of.dtype} is converted to float32, in a copy")
     elif name == "x" and not of.flags.c_contiguous:

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numbers of tables that are easily taken wrong: with points of thousands, or too large. */
+#include "dataset_files.h"
+
+static void test_table_points_among_decimal_commas_are_refused(void **state)
+{
+    (void)state;
+    write_text("a.csv", "1,5;76.600;0\n2;545;1\n3;7,5;1\n");
+    expect_refused(csv(",test=0"), NULL, UW_ERR_CORRUPT, "a.csv:1:5: \"76.600\": a point, where "
+                   "other numbers have decimal commas");
+    write_text("a.csv", "1.5;76.600;0\n2;545;1\n3;7.5;1\n");
+    struct uw_data d = open_good(csv(",test=0"), NULL);
+    expect_sample(&d, 0, (float[]){1.5f, 76.6f}, 0);
+    uw_data_close(&d);
+}
+
+static void test_table_large_numbers_are_told(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.wanted = UW_DATA_WANT_VALUES, .outputs = 1};
+    write_text("a.csv", "1700000001,1\n1700000002,2\n1700000900,3\n");
+    struct uw_data d = open_good(csv(",test=0,scale=standard"), &config);
+    expect_told(&d, "numbers from 16777216 on are rounded to single precision");
+    uw_data_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_table_points_among_decimal_commas_are_refused, empty_folder),
+        cmocka_unit_test_teardown(test_table_large_numbers_are_told, empty_folder),
+    };
+    return cmocka_run_group_tests_name("table_numbers", tests, make_folder, remove_folder);
+}
