@@ -22,7 +22,8 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "{\"label\":0,\"x\":[.5,-1,2]}", "a,b,c,label", "1,2,3", "{\"x\": [1, 2, 3]}",
         "1,2,3,ok", "1 2 3 \"2\"", "b,label,c,a",
         "a;b;c;y;z", "{\"a\": 1, \"b\": 2, \"c\": true, \"label\": 0}",
-        "{\"x\": [1, 2, 3], \"label\": \"ok\"}", "1,2,3,-2.5"};
+        "{\"x\": [1, 2, 3], \"label\": \"ok\"}", "1,2,3,-2.5",
+        "{\"x\": [1, null, 3], \"label\": [7, 8]}"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         uw_fuzz_add(corpus, lines[i], strlen(lines[i]));
     }
@@ -58,19 +59,21 @@ static int try_one(const uint8_t *input, size_t bytes)
 {
     static char ok[] = "ok", two[] = "2", worn[] = "worn";
     static char *const named[] = {ok, worn}, *const numbered[] = {ok, two};
+    static bool gap[SAMPLE_N];
     static const struct uw_stream_form forms[] = {
         {.sample_n = SAMPLE_N},
         {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL},
         {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL, .classes = named, .classes_n = 2},
         {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL, .classes = numbered, .classes_n = 2},
-        {.sample_n = SAMPLE_N, .behind = UW_STREAM_VALUE}};
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_VALUE},
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_VALUE, .behind_n = 2, .gap = gap}};
     static char a[] = "a", b[] = "b", c[] = "c", of_label[] = "label";
     static char *features[] = {a, b, c};
     static const struct uw_data_columns names = {.features_n = SAMPLE_N, .features = features,
                                                  .label = of_label};
     int outcome = 0;
     char *text = malloc(bytes + 1u);
-    float *x = malloc((SAMPLE_N + 1u) * sizeof *x);
+    float *x = malloc((SAMPLE_N + 2u) * sizeof *x);
     memcpy(text, input, bytes);
     text[bytes] = '\0';
     uint32_t n = uw_stream_count(text, &forms[0]);
