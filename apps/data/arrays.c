@@ -279,6 +279,9 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
+    if (d->columns.mean != NULL && config->tokens) {
+        uw_note(&d->notes, UW_TOKENS_ARE_SCALED);
+    }
     if (d->columns.mean == NULL && !options->scale_said && !config->tokens) {
         doubt_scale(d, a->x, a->samples_n * n, "x", config->advice);
     }

@@ -522,7 +522,11 @@ static int open_set(struct uw_table_set *p)
     rc = describe_columns(p);
     rc = rc < 0 ? rc : take_samples(p);
     if (rc == UW_OK) {
-        bool good = p->d->columns.mean != NULL || p->config->unscaled || p->config->tokens;
+        bool scaled = p->d->columns.mean != NULL;
+        bool good = scaled || p->config->unscaled || p->config->tokens;
+        if (scaled && p->config->tokens) {
+            uw_note(&p->d->notes, UW_TOKENS_ARE_SCALED);
+        }
         uw_table_doubt(&p->rows[0], &p->rows[1], &p->roles, &p->labels,
                        good ? UW_DATA_ADVISES_NOTHING : p->config->advice, &p->d->notes);
         uw_table_tell(p);

@@ -15,6 +15,10 @@ struct uw_notes {
     uint32_t n;
 };
 
+#define UW_TOKENS_ARE_SCALED \
+    "WARNING: an embedding of the model takes whole numbers, which the scale changes: leave " \
+    "scale= out, and scale other columns in the file"
+
 /* Add a sentence; the last ones are lost when there are too many. */
 void uw_note(struct uw_notes *n, const char *format, ...)
 #if defined(__GNUC__)

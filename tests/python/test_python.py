@@ -527,8 +527,18 @@ def test_columns_of_a_frame_are_found_by_their_names(tmp_path):
         again.predict(frame.drop(columns="a"))
     with pytest.raises(ValueError, match="holds words, not numbers, as in column 'd'; pandas.get_dummies"):
         model.fit(frame.assign(d="word"), y)
+    with pytest.raises(ValueError, match="x: column 'd' holds datetime64.*, not numbers"):
+        model.fit(frame.assign(d=pandas.Timestamp("2024-01-02")), y)
     mixed = frame.assign(d=frame.d > 0, a=(10 * frame.a).astype(int).astype("Int64"))
     model.fit(mixed, y)
+
+
+def test_large_numbers_that_floats_round_are_told(capsys):
+    x, y = points()
+    x = (x * 100).astype("int64") + 1700000001
+    open_model().fit(x, y, scale="standard", epochs=1)
+    assert "x: WARNING: numbers from 16777216 on are rounded to float32" in \
+        "".join(capsys.readouterr())
 
 
 def test_255_in_bytes_of_masks_does_not_count_and_channels_may_be_last():
