@@ -536,7 +536,7 @@ def test_columns_of_a_frame_are_found_by_their_names(tmp_path):
 def test_large_numbers_that_floats_round_are_told(capsys):
     x, y = points()
     x = (x * 100).astype("int64") + 1700000001
-    open_model().fit(x, y, scale="standard", epochs=1)
+    uwasa.Model(network(3), threads=1).fit(x, y, scale="standard", epochs=1)
     assert "x: WARNING: numbers from 16777216 on are rounded to float32" in \
         "".join(capsys.readouterr())
 

@@ -15,7 +15,7 @@ def numbers(a, name):
     masked or None. None: there are words in it."""
     if isinstance(a, numpy.ma.MaskedArray):
         a = a.astype(numpy.float64).filled(numpy.nan)
-    for column, kind in zip(getattr(a, "columns", ()), getattr(a, "dtypes", ())):
+    for column, kind in zip(a.columns, a.dtypes) if hasattr(a, "columns") else ():
         if kind.kind in "mM":
             raise ValueError(f"{name}: column {column!r} holds {kind}, not numbers; "
                              "(x - x.min()) / pandas.Timedelta(days=1) makes days of it")
