@@ -82,17 +82,6 @@ static int check_label(float value, const char *at, uint32_t *label, struct uw_e
     return UW_OK;
 }
 
-static bool has_number(const struct uw_stream_form *f)
-{
-    bool found = false;
-    float value;
-    for (uint32_t k = 0; k < f->classes_n; k++) {
-        const struct uw_cell name = {.text = f->classes[k], .bytes = strlen(f->classes[k])};
-        found = found || uw_cell_number(&name, false, &value);
-    }
-    return found;
-}
-
 /* Find the class that a cell names. at: the line */
 static int find_label(const struct uw_stream_form *f, const struct uw_cell *cell, const char *at,
                       uint32_t *label, struct uw_error *err)
@@ -102,11 +91,6 @@ static int find_label(const struct uw_stream_form *f, const struct uw_cell *cell
     int shown = cell->bytes < 24 ? (int)cell->bytes : 24;
     *label = f->classes != NULL ? uw_class_find(f->classes, f->classes_n, cell) : UINT32_MAX;
     if (*label != UINT32_MAX) {
-        return UW_OK;
-    }
-    if (number && f->classes != NULL && !has_number(f) && value >= 0.0f &&
-        value < (float)f->classes_n && value == floorf(value)) {
-        *label = (uint32_t)value;
         return UW_OK;
     }
     if (f->classes != NULL && cell->bytes != 0) {

@@ -269,15 +269,17 @@ static int number_numbers(struct reader *r, uint32_t outputs)
 uint32_t uw_class_find(char *const *names, uint32_t n, const struct uw_cell *cell)
 {
     float value, other;
-    bool number = uw_cell_number(cell, false, &value) && fabsf(value) <= EXACT_MAX;
+    bool number = uw_cell_number(cell, false, &value) && fabsf(value) <= EXACT_MAX, words = true;
     for (uint32_t k = 0; k < n; k++) {
         struct uw_cell name = {.text = names[k], .bytes = strlen(names[k])};
-        if (compare_words(&name, cell) == 0 ||
-            (number && uw_cell_number(&name, false, &other) && value == other)) {
+        bool numbered = number && uw_cell_number(&name, false, &other);
+        if (compare_words(&name, cell) == 0 || (numbered && value == other)) {
             return k;
         }
+        words = words && !numbered;
     }
-    return UINT32_MAX;
+    bool place = number && words && value >= 0.0f && value < (float)n && value == floorf(value);
+    return place ? (uint32_t)value : UINT32_MAX;
 }
 
 static int take_known(struct reader *r, const char *known, const struct uw_data_columns *like)

@@ -43,6 +43,7 @@ int uw_label_numbers(float *label, size_t labels_n, uint32_t outputs, const char
                      struct uw_notes *notes, float **number, char ***names);
 
 /* The class of that name, or of the same number; numbers that floats do not tell apart are words.
+ * Where no name is a number, a number is the class itself, from 0.
  *   names  [n] of the classes
  * UINT32_MAX: there is none. */
 uint32_t uw_class_find(char *const *names, uint32_t n, const struct uw_cell *cell);

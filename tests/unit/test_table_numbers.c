@@ -25,11 +25,26 @@ static void test_table_large_numbers_are_told(void **state)
     uw_data_close(&d);
 }
 
+static void test_table_numbers_are_places_among_names(void **state)
+{
+    (void)state;
+    write_text("a.csv", "5,1\n6,0\n7,yes\n");
+    struct uw_data d = open_good(csv(",test=0,classes=no+yes"), NULL);
+    expect_sample(&d, 0, (float[]){5.0f}, 1);
+    expect_sample(&d, 1, (float[]){6.0f}, 0);
+    expect_sample(&d, 2, (float[]){7.0f}, 1);
+    uw_data_close(&d);
+    write_text("a.csv", "5,1\n6,2\n");
+    expect_refused(csv(",test=0,classes=no+yes"), NULL, UW_ERR_CORRUPT, "\"2\" is none of the 2");
+    expect_refused(csv(",test=0,classes=1+no"), NULL, UW_ERR_CORRUPT, "\"2\" is none of the 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_table_points_among_decimal_commas_are_refused, empty_folder),
         cmocka_unit_test_teardown(test_table_large_numbers_are_told, empty_folder),
+        cmocka_unit_test_teardown(test_table_numbers_are_places_among_names, empty_folder),
     };
     return cmocka_run_group_tests_name("table_numbers", tests, make_folder, remove_folder);
 }
