@@ -130,7 +130,7 @@ static int take_moments(const float *x, size_t rows_n, size_t n, float *mean, fl
     for (size_t k = 0; there && k < n; k++) {
         double deviation = sqrt(squares[k] / (double)rows_n);
         mean[k] = (float)(sum[k] / (double)rows_n);
-        inverse[k] = deviation > 1e-12 ? (float)(1.0 / deviation) : 1.0f;
+        inverse[k] = uw_inverse_of(deviation, mean[k]);
     }
     free(sum);
     free(squares);

@@ -9,6 +9,15 @@
 
 #include "uwasa/data.h"
 
+#include <math.h>
+
+/* 1 / deviation of a column; 1 if it is constant, up to rounding. */
+static inline float uw_inverse_of(double deviation, float mean)
+{
+    bool varies = deviation > 1e-9 * fabs((double)mean) && deviation > 1e-30;
+    return varies ? (float)(1.0 / deviation) : 1.0f;
+}
+
 /* Free names [n] of the heap, some of which may be NULL, and their list, which may be NULL. */
 void uw_names_free(char **names, uint32_t n);
 

@@ -171,6 +171,16 @@ static int take_names(struct uw_table *t, struct uw_lines l, struct uw_error *er
     return UW_OK;
 }
 
+/* Whether there is nothing behind the line's last delimiter. */
+static bool ends_empty(struct uw_lines l)
+{
+    struct uw_cell cell = {.is_last = false};
+    while (!cell.is_last) {
+        cell = uw_lines_cell(&l);
+    }
+    return cell.bytes == 0;
+}
+
 /* Go past the header, and take the names from it. */
 static int pass_header(struct uw_table *t, int skip, struct uw_error *err)
 {
@@ -185,6 +195,8 @@ static int pass_header(struct uw_table *t, int skip, struct uw_error *err)
             break;
         }
         uint32_t n = uw_lines_count(&ahead);
+        n -= n == t->columns_n + 1u && ends_empty(ahead) ? 1u : 0;
+        t->misfit_n = !named && n > t->columns_n ? n : t->misfit_n;
         if (!named && n != 0 && (n == t->columns_n || n + 1 == t->columns_n) &&
             t->columns_n > 1) {
             rc = take_names(t, ahead, err);

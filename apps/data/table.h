@@ -41,6 +41,7 @@ struct uw_table {
     bool commas;                    /* and is one in some number */
     struct uw_place point;          /* the first number with a point */
     uint32_t header_n;              /* lines in front */
+    uint32_t misfit_n;              /* names of a header that are more than columns; 0: none */
     char indices_from;              /* '0' or '1': it was text of INDEX:VALUE; 0: it was not */
     uint32_t void_n;                /* elements of bytes, 255, that became -1 */
     bool counted;                   /* a line of them is 0, 1, 2, ... */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_split.h"
 
+#include "columns.h"
+
 #include "uwasa/rng.h"
 
 #include <math.h>
@@ -73,7 +75,7 @@ void uw_table_moments(const struct uw_rows *rows, const uint32_t *columns, uint3
         }
         double deviation = rows_n != 0 ? sqrt(squares / rows_n) : 0.0;
         mean[k] = rows_n != 0 ? (float)(sum / rows_n) : 0.0f;
-        inverse[k] = deviation > 1e-12 ? (float)(1.0 / deviation) : 1.0f;
+        inverse[k] = uw_inverse_of(deviation, mean[k]);
     }
 }
 
@@ -216,6 +218,11 @@ void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
     }
     if (advice != UW_DATA_ADVISES_NOTHING) {
         doubt_scale(train, r, advice, notes);
+    }
+    if (train->table->misfit_n != 0 && train->table->columns[0].name == NULL) {
+        uw_note(notes, "WARNING: the header has %u names and lines have %u cells: columns are "
+                       "taken by their places", (unsigned)train->table->misfit_n,
+                (unsigned)train->table->columns_n);
     }
     doubt_rounding(train, r, notes);
     doubt_repeats(train, notes);

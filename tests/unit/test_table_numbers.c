@@ -39,11 +39,35 @@ static void test_table_numbers_are_places_among_names(void **state)
     expect_refused(csv(",test=0,classes=1+no"), NULL, UW_ERR_CORRUPT, "\"2\" is none of the 2");
 }
 
+static void test_table_small_numbers_are_scaled(void **state)
+{
+    (void)state;
+    write_text("a.csv", "1e-14,7,0\n3e-14,7,1\n");
+    struct uw_data d = open_good(csv(",test=0,scale=standard"), NULL);
+    expect_sample(&d, 0, (float[]){-1.0f, 0.0f}, 0);
+    uw_data_close(&d);
+}
+
+static void test_table_header_of_other_length(void **state)
+{
+    (void)state;
+    write_text("a.csv", "temp,load,state,\n1,2,0\n3,4,1\n");
+    struct uw_data d = open_good(csv(",test=0"), NULL);
+    expect_told(&d, "features: temp, load; label in column 3 \"state\"");
+    uw_data_close(&d);
+    write_text("a.csv", "temp,load,state,more\n1,2,0\n3,4,1\n");
+    d = open_good(csv(",test=0"), NULL);
+    expect_told(&d, "the header has 4 names and lines have 3 cells");
+    uw_data_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_table_points_among_decimal_commas_are_refused, empty_folder),
         cmocka_unit_test_teardown(test_table_large_numbers_are_told, empty_folder),
+        cmocka_unit_test_teardown(test_table_small_numbers_are_scaled, empty_folder),
+        cmocka_unit_test_teardown(test_table_header_of_other_length, empty_folder),
         cmocka_unit_test_teardown(test_table_numbers_are_places_among_names, empty_folder),
     };
     return cmocka_run_group_tests_name("table_numbers", tests, make_folder, remove_folder);

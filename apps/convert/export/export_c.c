@@ -201,7 +201,8 @@ static void write_manual_of_kept(struct writer *w, const char *name,
 {
     if (k->mean != NULL) {
         print(w, " *\n *     extern void %s_scale(float *x);\n *\n * brings the %u numbers of a "
-                 "sample to the scale of the training data, before the model gets them.\n",
+                 "sample to the scale of the training data, before the model gets them; NaN, a "
+                 "gap, becomes the mean.\n",
               name, (unsigned)k->features_n);
     }
     if (k->target_mean != NULL) {
@@ -242,7 +243,8 @@ static void write_kept(struct writer *w, const char *name, const struct uw_conve
         write_floats(w, name, "inverse", k->inverse, k->features_n);
         print(w, "\nextern void %s_scale(float *x);\nvoid %s_scale(float *x)\n{\n"
                  "    for (unsigned i = 0; i < %uu; i++) {\n", name, name, (unsigned)k->features_n);
-        print(w, "        x[i] = (x[i] - %s_mean[i]) * %s_inverse[i];\n    }\n}\n", name, name);
+        print(w, "        x[i] = x[i] != x[i] ? 0.0f : (x[i] - %s_mean[i]) * %s_inverse[i];\n"
+                 "    }\n}\n", name, name);
     }
     if (k->target_mean != NULL) {
         write_floats(w, name, "target_mean", k->target_mean, k->targets_n);

@@ -120,7 +120,8 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
     if (axis < 0 || count == 0) {
         return axis < 0 ? im->err->code : uw_import_refuse(im, n, UW_ERR_SHAPE, "picks nothing");
     }
-    if (uw_import_order_axis(im, n, &x->view, (uint32_t)axis) < 0) {
+    if (uw_import_order_axis(im, n, &x->view, (uint32_t)axis) < 0 ||
+        uw_import_count(im, n, count) < 0) {
         return im->err->code;
     }
     int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);

@@ -432,6 +432,18 @@ static int crop(struct uw_import *im, const struct uw_onnx_node *n, const struct
     return rc;
 }
 
+/* Entry `at` of output_padding. Returns UW_OK or UW_ERR_INVALID, told. */
+static int read_behind(struct uw_import *im, const struct uw_onnx_node *n, uint32_t at,
+                       uint32_t *behind)
+{
+    const struct uw_onnx_attribute *a = uw_onnx_attribute(n, "output_padding");
+    int64_t said = a != NULL && at < a->ints_n ? a->ints[at] : 0;
+    *behind = said >= 0 && said <= UINT16_MAX ? (uint32_t)said : 0;
+    return said == *behind ? UW_OK
+                           : uw_import_refuse(im, n, UW_ERR_INVALID, "output_padding %lld",
+                                              (long long)said);
+}
+
 int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
@@ -440,7 +452,6 @@ int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
     uint32_t extra[2] = {0, 0};
     int64_t groups = uw_onnx_int(n, "group", 1);
     const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
-    const struct uw_onnx_attribute *more = uw_onnx_attribute(n, "output_padding");
     int rc = weight != NULL ? read_window(im, n, &w, &v) : im->err->code;
     if (rc < 0) {
         return rc;
@@ -459,8 +470,9 @@ int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
     for (uint32_t i = 0; i < 2 && rc == UW_OK; i++) {
         uint32_t at = i + axes - 2; /* of the node's lists */
         w.pad[i] = (uint32_t)(w.front[i] < w.behind[i] ? w.front[i] : w.behind[i]);
-        extra[i] = more != NULL && i + axes >= 2 && at < more->ints_n && more->ints[at] >= 0 &&
-                           more->ints[at] < 65536 ? (uint32_t)more->ints[at] : 0;
+        if (i + axes >= 2 && read_behind(im, n, at, &extra[i]) < 0) {
+            return im->err->code;
+        }
         uint64_t whole = (wide[1 + i] - 1) * w.stride[i] +
                          (uint64_t)(w.kernel[i] - 1) * w.dilation[i] + 1 + extra[i];
         if (whole <= (uint64_t)(w.front[i] + w.behind[i])) {

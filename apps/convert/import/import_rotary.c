@@ -47,7 +47,7 @@ static int spread(struct uw_import *im, const struct uw_onnx_node *n, const stru
     uint64_t angles = r->turned / 2, rows = places != NULL ? t->dim[0] : r->steps;
     bool fits = places != NULL ? t->rank == 2 && is_same_for_all(at, 2) && at->dim[1] == r->steps
                                : is_same_for_all(t, 3) && t->dim[1] == r->steps;
-    if (!fits || t->dim[t->rank - 1] != angles) {
+    if (!fits || t->dim[t->rank - 1] != angles || uw_onnx_tensor_size(t) == 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "needs %llu angles for each of %llu steps, "
                                 "the same for all samples", (unsigned long long)angles,
                                 (unsigned long long)r->steps);

@@ -65,7 +65,7 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps)
 {
     *p = (struct uw_import_picks){.n = n <= INT32_MAX ? (uint32_t)n : 0, .taps = taps};
-    int rc = uw_import_count(im, NULL, (uint64_t)p->n * taps);
+    int rc = uw_import_count(im, NULL, n > INT32_MAX ? UINT64_MAX : n * taps);
     if (rc < 0) {
         return rc;
     }

@@ -93,12 +93,25 @@ static bool is_tied(const struct uw_import *im, const struct uw_onnx_tensor *p,
     return false;
 }
 
+/* More matrices than any network with a tied weight has; each pair of them is compared. */
+#define MATRICES_MAX 2048u
+
+static uint32_t count_matrices(const struct uw_onnx_graph *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->initializers_n; i++) {
+        n += g->initializer[i].rank == 2 ? 1u : 0u;
+    }
+    return n;
+}
+
 static void tie_weights(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
     for (uint32_t i = 0; i < g->initializers_n; i++) {
         struct uw_onnx_tensor *p = &g->initializer[i];
-        for (uint32_t k = 0; k < g->initializers_n && uw_import_in_order(p); k++) {
+        bool one = p->rank == 2 && uw_import_in_order(p);
+        for (uint32_t k = 0; k < g->initializers_n && one; k++) {
             struct uw_onnx_tensor *copy = &g->initializer[k];
             if (is_tied(im, p, copy)) {
                 p->one = copy->one = true;
@@ -118,9 +131,13 @@ void uw_read_roles(struct uw_import *im)
         t->role = lists(im->options->constant, t->name)  ? UW_ONNX_ROLE_FIXED
                   : lists(im->options->trained, t->name) ? UW_ONNX_ROLE_TRAINS : t->role;
     }
+    if (count_matrices(g) > MATRICES_MAX) {
+        return;
+    }
     for (uint32_t i = 0; i < g->initializers_n; i++) { /* exporters transpose in advance */
         const struct uw_onnx_tensor *t = &g->initializer[i];
-        for (uint32_t k = 0; t->role == UW_ONNX_ROLE_FIXED && k < g->initializers_n; k++) {
+        bool fixed = t->role == UW_ONNX_ROLE_FIXED && t->rank == 2;
+        for (uint32_t k = 0; fixed && k < g->initializers_n; k++) {
             if (g->initializer[k].role == UW_ONNX_ROLE_UNKNOWN &&
                 is_turned(t, &g->initializer[k])) {
                 g->initializer[k].role = UW_ONNX_ROLE_FIXED;
