@@ -186,7 +186,8 @@ static void read_more(struct uw_sender *p)
     p->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Cut off the next line. A last line without an end counts. Returns as uw_source_take. */
+/* Cut off the next line. A last line without an end counts on standard input only: a sender that is
+ * gone may have sent half of it. Returns as uw_source_take. */
 static int cut_line(struct uw_sender *p, char **text, uint64_t *line_n)
 {
     char *start = p->text + p->line_at, *end = memchr(start, '\n', p->used - p->line_at);
@@ -197,7 +198,7 @@ static int cut_line(struct uw_sender *p, char **text, uint64_t *line_n)
         *line_n = p->line_n + 1u;
         return was_long ? 0 : UW_ERR_TOOBIG;
     }
-    if (end == NULL && !(p->ended && p->used > p->line_at)) {
+    if (end == NULL && !(p->ended && p->used > p->line_at && p->fd == STDIN_FILENO)) {
         return 0;
     }
     p->line_at = end != NULL ? (size_t)(end - p->text) + 1u : p->used;

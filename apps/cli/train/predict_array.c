@@ -4,7 +4,9 @@
 #include "base/open_file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define HEAD_BYTES 128              /* a multiple of 64, with room for any shape */
 
@@ -35,8 +37,18 @@ int uw_predict_array_open(struct uw_predict_array *a, const char *path, const ui
     for (uint32_t i = 0; i < rank; i++) {
         a->dim[i] = dim[i];
     }
-    a->file = uw_open_file(path, true);
+    struct stat there;
+    bool plain = stat(path, &there) != 0 || S_ISREG(there.st_mode);
+    a->part = plain ? malloc(strlen(path) + sizeof ".part") : NULL;
+    if (plain && a->part == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", path);
+    }
+    if (plain) {
+        strcat(strcpy(a->part, path), ".part");
+    }
+    a->file = uw_open_file(plain ? a->part : path, true);
     if (a->file == NULL) {
+        free(a->part);
         return uw_error_set(err, UW_ERR_IO, "%.160s: %s", path, strerror(errno));
     }
     uw_empty_file(a->file);
@@ -74,6 +86,14 @@ int uw_predict_array_close(struct uw_predict_array *a, struct uw_error *err)
     good = good && ferror(f) == 0;
     good = fclose(f) == 0 && good;
     a->file = NULL;
+    if (a->part != NULL) {
+        good = good && (a->n == 0 || rename(a->part, a->path) == 0);
+        int why = errno;
+        remove(a->part);            /* unless it is in place */
+        errno = why;
+    }
+    free(a->part);
+    a->part = NULL;
     return good ? UW_OK
                 : uw_error_set(err, UW_ERR_IO, "%.160s: could not be written: %s", a->path,
                                strerror(errno));
