@@ -189,10 +189,11 @@ int uw_label_numbers(float *label, size_t labels_n, uint32_t outputs, const char
         }
     }
     float least = label[0], most = label[n - 1];
-    bool fits = least >= 0.0f && most < (float)CLASSES_MAX &&
-                (room != 0 ? most < (float)room : least == 0.0f);
+    bool from_0 = least >= 0.0f && most < (float)CLASSES_MAX;
+    bool fits = from_0 && (room != 0 ? most < (float)room : least == 0.0f);
     bool counted = !fits && (room != 0 ? least >= 1.0f && most == (float)room
                                        : least == 1.0f && most == (float)n && n > 1);
+    fits = fits || (from_0 && !counted && room != 0 && n != room);  /* too large, told later */
     size_t classes_n = fits ? (size_t)most + 1u : counted ? (size_t)most : n;
     if (classes_n > CLASSES_MAX) {
         return UW_ERR_TOOBIG;
@@ -204,7 +205,7 @@ int uw_label_numbers(float *label, size_t labels_n, uint32_t outputs, const char
     if (*number == NULL || name_numbers(*number, (uint32_t)classes_n, names) < 0) {
         return UW_ERR_NOMEM;
     }
-    if (fits && least != 0.0f) {
+    if (fits && least != 0.0f && most < (float)room) {
         uw_note(notes, "labels %g to %g are classes %g to %g of the model's %u; if they are "
                 "counted from another number, %s", (double)least, (double)most, (double)least,
                 (double)most, (unsigned)room, remedy);

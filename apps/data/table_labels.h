@@ -32,7 +32,8 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, ui
                    struct uw_error *err);
 
 /* Find out what classes numbers of labels stand for: those from 0 that the model has are classes
- * themselves, those from 1 to its last one are counted from 0, others are numbered in their order.
+ * themselves, those from 1 to its last one are counted from 0. Others are numbered in their order
+ * if there are as many as outputs, so that parts of one set are not numbered differently.
  *   label    [labels_n] whole, at least one; sorted then
  *   outputs  of the model; 0: not known
  *   remedy   what says it where labels from 1 on are taken for classes themselves
