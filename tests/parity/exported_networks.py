@@ -101,7 +101,7 @@ def losses_of(module, x, target, dtype):
     if target.dtype != torch.float32:
         return torch_losses(module, x.to(dtype), target, LR)
     return torch_losses(module, x.to(dtype), target.to(dtype), LR,
-                        lambda y, t: F.mse_loss(y.flatten(1), t))
+                        lambda y, t: F.mse_loss(y.reshape(t.shape), t))
 
 
 def train(uwasa, path, table, is_values, flags):
@@ -124,7 +124,7 @@ def run(uwasa, name, exporters, folder):
     torch.manual_seed(3)
     module = make()
     x = torch.randn(SAMPLES, *shape)
-    outputs = module.eval()(x[:2]).flatten(1).shape[1]
+    outputs = module.eval()(x[:2]).reshape(2, -1).shape[1]
     is_values = outputs != 5
     target = torch.randn(SAMPLES, outputs) if is_values else torch.randint(0, 5, (SAMPLES,))
     table = os.path.join(folder, f"{name}.csv")

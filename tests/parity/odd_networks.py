@@ -193,6 +193,29 @@ def residual_batchnorm(x, first, norm, last):
     return last(x + norm(first(x)).relu())
 
 
+# One number of each sample, [N]
+
+for _name, _end in {"squeezed_last": lambda y: y.squeeze(-1), "squeezed": lambda y: y.squeeze(),
+                    "first_column": lambda y: y[:, 0], "flattened": lambda y: y.flatten(),
+                    "viewed": lambda y: y.view(-1)}.items():
+    chain(_name, VALUES, lambda end=_end: [Linear(8, 9), ReLU(), Linear(9, 1), Network(end, [])])
+
+
+@network(VALUES, lambda: [Linear(8, 1), Linear(8, 9), Linear(9, 1)])
+def wide_and_deep(x, wide, first, last):
+    return wide(x).squeeze(-1) + last(first(x).tanh()).squeeze(-1)
+
+
+@network(VALUES, lambda: [Linear(4, 6), Linear(4, 6)])
+def two_towers(x, user, item):
+    return (user(x[:, :4]) * item(x[:, 4:])).sum(-1)
+
+
+@network(SERIES, lambda: [nn.GRU(6, 7, batch_first=True), Linear(7, 1)])
+def next_value(x, gru, last):
+    return last(gru(x)[0][:, -1])[:, 0]
+
+
 # Series of 10 steps of 6 values
 
 @network(SERIES, lambda: [nn.GRU(6, 7, 2, batch_first=True, bidirectional=True), Linear(14, 5)])

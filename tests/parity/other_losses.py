@@ -65,6 +65,25 @@ class Rows(nn.Module):
         return y[0] if len(y) == 1 else tuple(y)
 
 
+class Numbers(nn.Module):
+    """One number of each sample, [N]."""
+
+    def __init__(self, end):
+        super().__init__()
+        self.rows, self.end = Rows(1), end
+
+    def forward(self, x):
+        return self.end(self.rows(x))
+
+
+class Squeezed(Rows):
+    def __init__(self):
+        super().__init__(1, 1)
+
+    def forward(self, x):
+        return tuple(y.squeeze(-1) for y in super().forward(x))
+
+
 class Softmax(nn.Module):
     """A network that ends in a softmax, which is a part of the loss in training."""
 
@@ -126,6 +145,13 @@ CASES = {
     "mask": (lambda: Pixels(1), (2, 6, 8), "binary", lambda: [classes(2, 1, 6, 8)], True),
     "tokens": (Tokens, (7, 5), "cross_entropy", lambda: [classes(4, 7, ignored=True)], True),
     "labels_at_once": (lambda: Rows(5), (6,), "binary", lambda: [classes(2, 5)], True),
+    "label_squeezed": (lambda: Numbers(lambda y: y.squeeze(-1)), (6,), "binary",
+                       lambda: [classes(2)], False),
+    "label_flattened": (lambda: Numbers(torch.flatten), (6,), "binary", lambda: [classes(2)], False),
+    "value_squeezed": (lambda: Numbers(lambda y: y.squeeze(1)), (6,), "mse",
+                       lambda: [torch.randn(SAMPLES)], True),
+    "value_and_label_squeezed": (Squeezed, (6,), "mse,binary",
+                                 lambda: [torch.randn(SAMPLES), classes(2)], False),
     "class_and_value": (lambda: Rows(4, 1), (6,), "cross_entropy,mse",
                         lambda: [classes(4), torch.randn(SAMPLES)], False),
     "values_and_classes": (lambda: Rows(2, 3, 1), (6,), "mse,cross_entropy,binary",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Classifiers of ONNX files that give the class beside probabilities, and linear models of
- * scikit-learn's domain. */
-#include "onnx_message.h"
+ * Classifiers of ONNX files that give the class beside probabilities, linear models of
+ * scikit-learn's domain, and outputs of one number a sample. */
+#include "onnx_written.h"
 
 static const int64_t features[2] = {0, 2}, one[2] = {0, 1}, three[2] = {0, 3}, labels[1] = {0};
 
@@ -176,6 +176,39 @@ static void test_pair_of_a_sigmoid_is_a_softmax(void **state)
     }
 }
 
+/* A dense layer whose output [N][1] the operator changes into the output y. */
+static struct message dense_and(const char *op, const char *attribute, uint32_t n,
+                                const int64_t *v, uint32_t rank, const int64_t *dim)
+{
+    static const int64_t column[2] = {2, 1};
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 2, features);
+    value(&g, 12, "y", rank, dim);
+    weight(&g, "w", 2, column, 0);
+    add(&g, "MatMul", "x w", "h", "", 0, NULL);
+    add(&g, op, "h", "y", attribute, n, v);
+    return g;
+}
+
+static void test_one_number_a_sample_is_trained_and_written_without_its_axis(void **state)
+{
+    static const int64_t axis[1] = {1}, turned[2] = {1, 0}, sideways[2] = {1, 0}, all[1] = {0};
+    (void)state;
+    struct message g = dense_and("Squeeze", "axes", 1, axis, 1, all);
+    struct message m = file_of(&g, 12);
+    for (uint32_t time = 0; time < 2; time++) {
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        assert_int_equal(uw_convert_read(&c, m.bytes, m.n, "m", &err), UW_OK);
+        assert_int_equal(c.output[0].rank, 1);
+        assert_int_equal(c.def.layers[c.def.layers_n - 1].dense.out, 1);
+        m = written(&c);
+        uw_convert_deinit(&c);
+    }
+    g = dense_and("Transpose", "perm", 2, turned, 2, sideways);
+    expect(&g, 12, UW_ERR_UNSUPPORTED, "the minibatch is not the first axis");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_logistic_of_two_classes_is_a_softmax_of_halves),
         cmocka_unit_test(test_linear_regressor_is_a_dense_layer),
         cmocka_unit_test(test_pair_of_a_sigmoid_is_a_softmax),
+        cmocka_unit_test(test_one_number_a_sample_is_trained_and_written_without_its_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

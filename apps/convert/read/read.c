@@ -20,8 +20,13 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
     if (v->view.layer == 0) {
         return uw_import_refuse(im, v->node, UW_ERR_UNSUPPORTED, "the output is not a layer's");
     }
-    return v->rounds != NULL ? uw_import_refuse_rounding(im, v->rounds)
-                             : uw_import_arrange(im, v->node, &v->view, 3);
+    if (v->rounds != NULL) {
+        return uw_import_refuse_rounding(im, v->rounds);
+    }
+    if (v->view.axes_n == 1 && uw_view_is_batch(&v->view, 0)) { /* one number of each sample */
+        uw_view_insert(&v->view, 1);
+    }
+    return uw_import_arrange(im, v->node, &v->view, 3);
 }
 
 /* Whether the file names parameters as a program does, like fc.weight. */
