@@ -34,11 +34,20 @@ static uint32_t width_of(const struct uw_safetensors *st, const struct uw_safete
                                         : 0;
 }
 
+/* Whether the sizes are the same, but for those of 1. */
 static bool same_shape(const struct uw_segment *segment, const struct uw_safetensors_entry *e)
 {
-    bool same = e->rank == segment->rank;
-    for (uint32_t i = 0; i < segment->rank; i++) {
-        same = same && e->dim[i] == segment->dim[i];
+    uint32_t at = 0;
+    bool same = e->rank <= UW_SHAPE_RANK_MAX;
+    for (uint32_t i = 0; i < segment->rank && same; i++) {
+        while (segment->dim[i] != 1 && at < e->rank && e->dim[at] == 1) {
+            at++;
+        }
+        same = segment->dim[i] == 1 || (at < e->rank && e->dim[at] == segment->dim[i]);
+        at += segment->dim[i] != 1 ? 1 : 0;
+    }
+    for (; at < e->rank && same; at++) {
+        same = e->dim[at] == 1;
     }
     return same;
 }
@@ -254,24 +263,54 @@ static void note_tensor(struct uw_weights_tensors *t, const char *name)
     }
 }
 
-/* What a parameter is called in files of another program; NULL: not known. */
-static const char *their_name(const struct uw_safetensors *st, const char *mine)
+/* Check one tensor of the file; out != NULL: also read it.
+ *   mine  the parameter's name, for the report */
+static int load_entry(const struct uw_safetensors *st, const char *mine,
+                      const struct uw_segment *segment, const struct uw_safetensors_entry *e,
+                      float *out, struct uw_error *err)
 {
-    for (uint32_t i = 0; st->names != NULL && i < st->names->n; i++) {
-        if (strcmp(st->names->name[i].mine, mine) == 0) {
-            return st->names->name[i].theirs;
+    if (st->report != NULL && !same_shape(segment, e)) {
+        if (out == NULL) {
+            note_tensor(&st->report->reshaped, mine);
         }
+        return UW_OK;
     }
-    return NULL;
+    int rc = check_tensor(st, segment, e, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return out == NULL ? check_finite(st, e, err)
+                       : read_tensor(st, e, 0, segment->size_n, out, err);
 }
 
-/* Find a parameter by its own name, else by the other one. */
-static int find_named(const struct uw_safetensors *st, const char *name,
-                      struct uw_safetensors_entry *e, struct uw_error *err)
+/* Load a parameter by what it is called in files of another program, part by part.
+ * Returns 1, 0 (the file does not have it) or an error. */
+static int load_theirs(const struct uw_safetensors *st, const char *mine,
+                       const struct uw_segment *segment, float *out, struct uw_error *err)
 {
-    int rc = uw_safetensors_find(st, name, e, err);
-    const char *theirs = rc == 0 ? their_name(st, name) : NULL;
-    return theirs != NULL ? uw_safetensors_find(st, theirs, e, err) : rc;
+    struct uw_safetensors_entry e;
+    uint32_t next = 0;
+    for (uint32_t i = 0; st->names != NULL && i < st->names->n; i++) {
+        const struct uw_weights_name *n = &st->names->name[i];
+        if (strcmp(n->mine, mine) != 0 || n->first != next) {
+            continue;
+        }
+        if (n->theirs == NULL) {
+            return 1;
+        }
+        struct uw_segment part = *segment;
+        part.dim[0] = n->rows != 0 ? n->rows : segment->dim[0];
+        part.size_n = segment->size_n / segment->dim[0] * part.dim[0];
+        uint32_t begin = segment->size_n / segment->dim[0] * next;
+        int rc = uw_safetensors_find(st, n->theirs, &e, err);
+        next += rc > 0 ? part.dim[0] : 0;
+        rc = rc <= 0 ? rc
+                     : load_entry(st, mine, &part, &e, out != NULL ? out + begin : NULL, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return next > 0 ? 1 : 0;
 }
 
 /* Find and check one tensor; out != NULL: also read it. may_lack: it may be missing. */
@@ -287,30 +326,23 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
         return uw_error_set(err, UW_ERR_TOOBIG, "tensor name %.60s... is too long",
                             segment->name);
     }
-    int rc = find_named(st, name, &e, err);
-    if (rc < 0 || (rc == 0 && may_lack)) {
-        return rc;
+    int rc = uw_safetensors_find(st, name, &e, err);
+    if (rc > 0) {
+        return load_entry(st, name, segment, &e, out, err);
     }
-    if (st->report != NULL && out == NULL && (rc == 0 || !same_shape(segment, &e))) {
-        note_tensor(rc == 0 ? &st->report->missing : &st->report->reshaped, name);
+    rc = rc < 0 ? rc : load_theirs(st, name, segment, out, err);
+    if (rc != 0 || may_lack) {
+        return rc < 0 ? rc : UW_OK;
     }
-    if (st->report != NULL && (rc == 0 || !same_shape(segment, &e))) {
+    if (st->report != NULL) {
+        if (out == NULL) {
+            note_tensor(&st->report->missing, name);
+        }
         return UW_OK;
     }
-    if (rc == 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
-                            prefix[0] == '\0'
-                                ? ""
-                                : ": saved by another optimizer, or not trained");
-    }
-    rc = check_tensor(st, segment, &e, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (out == NULL) {
-        return check_finite(st, &e, err);
-    }
-    return read_tensor(st, &e, 0, segment->size_n, out, err);
+    return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
+                        prefix[0] == '\0' ? ""
+                                          : ": saved by another optimizer, or not trained");
 }
 
 static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
@@ -476,7 +508,8 @@ static void sort_tensor(void *arg, const struct uw_safetensors_entry *e)
     struct sorting *s = arg;
     bool known = uw_params_find(&s->m->params, e->name) != NULL;
     for (uint32_t i = 0; s->names != NULL && i < s->names->n && !known; i++) {
-        known = strcmp(s->names->name[i].theirs, e->name) == 0;
+        const char *theirs = s->names->name[i].theirs;
+        known = theirs != NULL && strcmp(theirs, e->name) == 0;
     }
     s->known_n += known ? 1 : 0;
     if (known && strcmp(e->dtype, "F32") != 0) {

@@ -190,6 +190,60 @@ def test_recurrent_networks_go_to_pytorch_and_come_back(tmp_path, kind, layers, 
     numpy.testing.assert_allclose(again.forward(x), y, rtol=1e-4, atol=1e-5)
 
 
+class Transformer(torch.nn.Module):
+    """As people write it: learned positions [1][STEPS][D], attention by hand, perhaps a tied head."""
+
+    def __init__(self, joined, tied, norm):
+        super().__init__()
+        self.table, self.positions = torch.nn.Embedding(11, 8), torch.nn.Parameter(torch.randn(1, 6, 8))
+        self.norm1, self.norm2 = norm(8), norm(8)
+        self.parts = ["qkv"] if joined else ["q", "k", "v"]
+        for name in self.parts:
+            setattr(self, name, torch.nn.Linear(8, 24 if joined else 8))
+        self.o, self.fc, self.head = (torch.nn.Linear(8, n, bias=n == 8) for n in (8, 8, 11))
+        if tied:
+            self.head.weight = self.table.weight
+
+    def forward(self, x):
+        h = self.table(x) + self.positions
+        y = self.norm1(h)
+        y = torch.cat([getattr(self, name)(y) for name in self.parts], -1)
+        q, k, v = (part.view(-1, 6, 2, 4).transpose(1, 2) for part in y.split(8, -1))
+        y = (q @ k.transpose(2, 3) / 2).softmax(-1) @ v
+        h = h + self.o(y.transpose(1, 2).reshape(-1, 6, 8))
+        return self.head((h + torch.relu(self.fc(self.norm2(h))))[:, -1])
+
+
+@pytest.mark.parametrize("how", EXPORTS)
+@pytest.mark.parametrize("unfused", [False, True])
+@pytest.mark.parametrize("joined, tied", [(False, False), (True, True)])
+def test_transformers_go_to_pytorch_and_come_back(tmp_path, joined, tied, unfused, how):
+    norm = torch.nn.LayerNorm
+    if "dynamo" in how:
+        norm = getattr(torch.nn, "RMSNorm", norm)
+    x = numpy.random.default_rng(4).integers(0, 11, (6, 6))
+    net, other = (Transformer(joined, tied, norm).eval() for _ in range(2))
+    with torch.no_grad():
+        for value in other.parameters():
+            value.add_(torch.randn_like(value))
+    export(net, x, tmp_path / "net.onnx", how)
+    model = uwasa.Model(tmp_path / "net.onnx", verbose=0, threads=1, unfused=unfused)
+    model.load(other.state_dict())
+    numpy.testing.assert_allclose(model.forward(x), other(torch.from_numpy(x)).detach().numpy(),
+                                  rtol=1e-4, atol=1e-4)
+    back = model.to_torch_state_dict()
+    told = net.load_state_dict(back, strict="dynamo" in how or not tied)
+    assert told.missing_keys in ([], ["head.weight"]) and not told.unexpected_keys
+    for name in back:
+        assert torch.equal(net.state_dict()[name], other.state_dict()[name])
+    model.save(tmp_path / "own.safetensors")
+    again = uwasa.Model(tmp_path / "net.onnx", tmp_path / "own.safetensors", verbose=0, unfused=unfused)
+    numpy.testing.assert_array_equal(again.forward(x), model.forward(x))
+    del back["norm2.weight"]
+    with pytest.raises(OSError, match="no tensor"):
+        model.load(back)
+
+
 def test_recurrent_layers_of_another_name_are_taken_by_order_or_shape_and_told():
     layer = {"type": "lstm", "hidden": 4}
     model = uwasa.Model({"name": "r", "input": [6, 3], "layers": [

@@ -435,7 +435,8 @@ static const struct {
      UW_ERR_MISMATCH},
     {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
      UW_ERR_CORRUPT},
-    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", UW_OK},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,8]}}",
      UW_ERR_MISMATCH},
     {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2,1,1,1],\"data_offsets\":[0,8]}}",
      UW_ERR_MISMATCH},
@@ -666,6 +667,34 @@ static void test_weights_have_other_names_in_a_file(void **state)
     memory_storage_release(&f.storage);
 }
 
+/* Rows of a parameter in tensors of their own, other sizes of 1, a constant that may be missing. */
+static void test_weights_are_parts_in_a_file(void **state)
+{
+    static const char text[] =
+        "{\"low\":{\"dtype\":\"F32\",\"shape\":[1,2,1],\"data_offsets\":[0,8]},"
+        "\"high\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[8,24]},"
+        "\"b.bias\":{\"dtype\":\"F32\",\"shape\":[3,1],\"data_offsets\":[24,36]}}";
+    static const float data[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static const struct uw_weights_name name[] = {
+        {"a.bias", "low", 0, 2}, {"a.bias", "none", 2, 4}, {"a.bias", "high", 2, 4},
+        {"a.weight", NULL, 0, 0}, {"b.weight", NULL, 0, 0}};
+    const struct uw_weights_names names = {name, 5}, fewer = {name, 4};
+    (void)state;
+    static struct fixture f;
+    struct uw_weights_report report;
+    open_model(&f, &dense, false);
+    make_file(&f.storage, text, data, sizeof data);
+    for (uint32_t i = 0; i < 2; i++) {
+        int rc = uw_checkpoint_load_weights(&f.m, false, i == 0 ? &fewer : &names, &report,
+                                            &f.storage.base, "w", &f.err);
+        assert_int_equal(rc, i == 0 ? UW_ERR_NOTFOUND : UW_OK);
+    }
+    assert_memory_equal(f.m.params.x + 30, data, 6 * sizeof(float));
+    assert_memory_equal(f.m.params.x + 54, data + 6, 3 * sizeof(float));
+    assert_int_equal(report.unknown.n, 0);
+    memory_storage_release(&f.storage);
+}
+
 static void test_checkpoint_keeps_a_second_set_and_the_threshold(void **state)
 {
     (void)state;
@@ -730,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_weights_of_other_types_are_widened_and_told),
         cmocka_unit_test(test_loose_weights_take_what_fits),
         cmocka_unit_test(test_weights_have_other_names_in_a_file),
+        cmocka_unit_test(test_weights_are_parts_in_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

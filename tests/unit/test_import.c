@@ -393,7 +393,9 @@ static void test_recurrent_layers_have_their_names_in_pytorch(void **state)
         uint32_t found = 0;
         for (uint32_t k = 0; k < c.tensors_n; k++) {
             if (strstr(c.tensors[k].name, "weight_ih") != NULL) {
-                const char *have = c.tensors[k].torch, *wanted = want[found++ == 1];
+                const struct uw_convert_tensor *t = &c.tensors[k];
+                const char *have = t->torch_n > 0 ? t->torch[0].name : NULL;
+                const char *wanted = want[found++ == 1];
                 assert_string_equal(have != NULL ? have : "none",
                                     wanted != NULL ? wanted : "none");
             }

@@ -19,26 +19,38 @@ static const char *suffix_of(const struct uw_layer_def *l, const struct uw_segme
     return strncmp(s->name, l->name, n) == 0 && s->name[n] == '.' ? s->name + n + 1 : NULL;
 }
 
-const char *uw_job_torch_name(const struct uw_job *j, const struct uw_segment *s,
-                              char text[UW_JOB_NAME_BYTES])
+/* A layer of a JSON file is taken for a module of its own. */
+static void find_recurrent(const struct uw_job *j, const struct uw_segment *s,
+                           struct uw_job_torch *t)
 {
     const struct uw_model_def *def = j->model.config.def;
-    for (uint32_t i = 0; i < j->onnx.tensors_n; i++) {
-        if (strcmp(j->onnx.tensors[i].name, s->name) == 0) {
-            const char *name = j->onnx.tensors[i].torch;
-            int n = name != NULL ? snprintf(text, UW_JOB_NAME_BYTES, "%s", name) : -1;
-            return n >= 0 && n < (int)UW_JOB_NAME_BYTES ? text : NULL;
-        }
-    }
     for (uint32_t i = 0; i < def->layers_n && j->onnx.tensors_n == 0; i++) {
         const struct uw_layer_def *l = &def->layers[i];
         if (is_recurrent(l->kind) && suffix_of(l, s) != NULL) {
-            int n = snprintf(text, UW_JOB_NAME_BYTES, "%s_l0%s", s->name,
+            int n = snprintf(t->text, sizeof t->text, "%s_l0%s", s->name,
                              l->recurrent.reverse ? "_reverse" : "");
-            return n >= 0 && n < (int)UW_JOB_NAME_BYTES ? text : NULL;
+            t->own.name = t->text;
+            t->n = n >= 0 && n < (int)sizeof t->text ? 1 : 0;
+            return;
         }
     }
-    return NULL;
+}
+
+bool uw_job_torch_find(const struct uw_job *j, const struct uw_segment *s, struct uw_job_torch *t)
+{
+    *t = (struct uw_job_torch){.own = {.rank = s->rank, .rows = s->dim[0]}};
+    memcpy(t->own.dim, s->dim, s->rank * sizeof s->dim[0]);
+    t->part = &t->own;
+    for (uint32_t i = 0; i < j->onnx.tensors_n; i++) {
+        const struct uw_convert_tensor *from = &j->onnx.tensors[i];
+        if (strcmp(from->name, s->name) == 0) {
+            t->part = from->torch;
+            t->n = from->torch_n;
+            return t->n > 0 || from->aside;
+        }
+    }
+    find_recurrent(j, s, t);
+    return t->n > 0;
 }
 
 /* ---- what a file has ---- */
@@ -158,21 +170,22 @@ static int by_module(const void *a, const void *b)
     return order != 0 ? order : x->reverse - y->reverse;
 }
 
+#define SPACE (UW_CONVERT_PARTS_MAX + 1u)
+
 struct search {
     const struct uw_job *j;
     struct file file;
-    struct uw_weights_name *name;   /* [twice the segments], filled in turn */
+    struct uw_weights_name *name;   /* [SPACE for each segment], filled in turn */
     char (*text)[UW_JOB_NAME_BYTES];
     struct uw_job_names *found;
 };
 
-static void add_name(struct search *s, const char *mine, const char *theirs)
+static void add_name(struct search *s, const char *mine, const char *theirs, uint32_t first,
+                     uint32_t rows)
 {
     uint32_t i = s->found->names.n++;
-    if (theirs != s->text[i]) {
-        snprintf(s->text[i], sizeof s->text[i], "%s", theirs);
-    }
-    s->name[i] = (struct uw_weights_name){mine, s->text[i]};
+    snprintf(s->text[i], sizeof s->text[i], "%s", theirs != NULL ? theirs : "");
+    s->name[i] = (struct uw_weights_name){mine, theirs != NULL ? s->text[i] : NULL, first, rows};
 }
 
 static const struct uw_segment *segment_of(const struct uw_job *j, const struct uw_layer_def *l,
@@ -194,12 +207,12 @@ static bool fits(const struct uw_job *j, const struct uw_layer_def *l, const str
 /* Whether the file has neither name of the layer's weight. */
 static bool is_open(const struct search *s, const struct uw_layer_def *l)
 {
-    char text[UW_JOB_NAME_BYTES];
+    struct uw_job_torch t = {.n = 0};
     const struct uw_segment *input =
         is_recurrent(l->kind) ? segment_of(s->j, l, "weight_ih") : NULL;
-    const char *theirs = input != NULL ? uw_job_torch_name(s->j, input, text) : NULL;
+    bool named = input != NULL && uw_job_torch_find(s->j, input, &t) && t.n > 0;
     return input != NULL && find(&s->file, input->name) == NULL &&
-           (theirs == NULL || find(&s->file, theirs) == NULL);
+           (!named || find(&s->file, t.part[0].name) == NULL);
 }
 
 /* Call the layer's parameters by the names of the group. */
@@ -215,7 +228,7 @@ static void pair(struct search *s, const struct uw_layer_def *l, const struct gr
         struct tensor *t = suffix != NULL ? find(&s->file, theirs) : NULL;
         if (t != NULL) {
             t->known = true;
-            add_name(s, p->name, t->name);
+            add_name(s, p->name, t->name, 0, 0);
         }
     }
     if (s->found->note[0] == '\0') {
@@ -272,22 +285,40 @@ static void match_groups(struct search *s, struct group *group)
 
 /* ---- all of it ---- */
 
-/* Mark the tensors that have a name of the model's, and list other names than the segments'. */
+/* The tensors of PyTorch that a parameter consists of, if the file has them: parts that follow one
+ * another; of tied weights, which are the same rows, each is known and the first is taken. */
+static void take_torch(struct search *s, const struct uw_segment *p)
+{
+    struct uw_job_torch t;
+    uint32_t rows = 0;
+    bool some = uw_job_torch_find(s->j, p, &t);
+    if (some && t.n == 0) {
+        add_name(s, p->name, NULL, 0, 0);
+    }
+    for (uint32_t i = 0; i < t.n && some; i++) {
+        struct tensor *theirs = find(&s->file, t.part[i].name);
+        rows += theirs != NULL && t.part[i].first == rows ? t.part[i].rows : 0;
+    }
+    for (uint32_t i = 0; i < t.n && rows == p->dim[0]; i++) {
+        struct tensor *theirs = find(&s->file, t.part[i].name);
+        if (theirs != NULL) {
+            theirs->known = true;
+            add_name(s, p->name, theirs->name, t.part[i].first, t.part[i].rows);
+        }
+    }
+}
+
+/* Mark the tensors that have a name of the model's, and list other names than the segments', which
+ * come after these. */
 static void take_known(struct search *s)
 {
     for (uint32_t i = 0; i < s->j->model.params.segments_n; i++) {
         const struct uw_segment *p = &s->j->model.params.segments[i];
         struct tensor *t = find(&s->file, p->name);
-        char *text = s->text[s->found->names.n];
-        const char *theirs = t == NULL ? uw_job_torch_name(s->j, p, text) : NULL;
-        struct tensor *other = theirs != NULL ? find(&s->file, theirs) : NULL;
-        if (other != NULL) {
-            add_name(s, p->name, text);
-        }
-        t = t != NULL ? t : other;
         if (t != NULL) {
             t->known = true;
         }
+        take_torch(s, p);
     }
 }
 
@@ -298,7 +329,7 @@ int uw_job_names_find(struct uw_job_names *n, const struct uw_job *j, bool norme
     struct search s = {.j = j, .found = n};
     *n = (struct uw_job_names){.note = ""};
     int rc = uw_checkpoint_each(storage, object, take_tensor, &s.file, err);
-    size_t names_n = 2u * (size_t)segments_n + 1u;
+    size_t names_n = SPACE * (size_t)segments_n + 1u;
     struct group *group = calloc(s.file.n + 1u, sizeof *group);
     n->memory = calloc(names_n, sizeof *s.name + sizeof *s.text);
     s.name = n->memory;

@@ -4,7 +4,8 @@
  *
  * A recurrent layer's tensor "lstm_2.weight_ih" is "lstm.weight_ih_l1" or
  * "lstm.weight_ih_l0_reverse" in a state_dict: there one module has several layers and directions.
- * All other names are the same.
+ * Queries, keys and values of an attention are rows of one tensor here, and in PyTorch perhaps of
+ * three dense layers. Other names are the same; shapes may differ by axes of size 1.
  *
  * Memory     the heap      Blocking  reads a file      Context  one thread
  */
@@ -15,11 +16,18 @@
 
 #define UW_JOB_NAME_BYTES 176u
 
-/* The name of a parameter in PyTorch's state_dict, where it is another one than the segment's. It
- * is known of ONNX files that tell the modules of their nodes; a layer of a JSON file is taken for
- * a module of its own. Returns text, or NULL. */
-const char *uw_job_torch_name(const struct uw_job *j, const struct uw_segment *s,
-                              char text[UW_JOB_NAME_BYTES]);
+/* What a parameter is in PyTorch's state_dict. */
+struct uw_job_torch {
+    const struct uw_convert_part *part;     /* [n]; 0: it has no such tensor */
+    uint32_t n;
+    struct uw_convert_part own;     /* private */
+    char text[UW_JOB_NAME_BYTES];   /* private */
+};
+
+/* Find it, where it has another name or shape than the segment, or is several tensors or none: of
+ * ONNX files; a recurrent layer of a JSON file is taken for a module of its own. t, which may point
+ * into itself, is filled. Returns false where name and shape are the segment's. */
+bool uw_job_torch_find(const struct uw_job *j, const struct uw_segment *s, struct uw_job_torch *t);
 
 struct uw_job_names {
     struct uw_weights_names names;  /* of the file's tensors, for uw_checkpoint_load_weights */

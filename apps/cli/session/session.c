@@ -161,6 +161,25 @@ static int start(struct uw_session *s, const char *const *options, struct work *
 
 /* ---- the model ---- */
 
+/* [[name, first row, rows, [sizes]], ..] */
+static cJSON *parts_of(const struct uw_job_torch *t)
+{
+    cJSON *all = cJSON_CreateArray();
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct uw_convert_part *p = &t->part[i];
+        cJSON *part = cJSON_CreateArray(), *shape = cJSON_CreateArray();
+        cJSON_AddItemToArray(part, cJSON_CreateString(p->name));
+        cJSON_AddItemToArray(part, cJSON_CreateNumber(p->first));
+        cJSON_AddItemToArray(part, cJSON_CreateNumber(p->rows));
+        for (uint32_t a = 0; a < p->rank; a++) {
+            cJSON_AddItemToArray(shape, cJSON_CreateNumber(p->dim[a]));
+        }
+        cJSON_AddItemToArray(part, shape);
+        cJSON_AddItemToArray(all, part);
+    }
+    return all;
+}
+
 static void tell_model(struct uw_session *s)
 {
     static const char *const kinds[] = {[UW_ANSWER_CLASS] = "class",
@@ -185,10 +204,10 @@ static void tell_model(struct uw_session *s)
                                                          : cJSON_CreateObject());
     cJSON *torch = cJSON_AddObjectToObject(ev, "torch");
     for (uint32_t i = 0; i < j->model.params.segments_n; i++) {
-        char name[UW_JOB_NAME_BYTES];
+        struct uw_job_torch t;
         const struct uw_segment *segment = &j->model.params.segments[i];
-        if (uw_job_torch_name(j, segment, name) != NULL) {
-            cJSON_AddStringToObject(torch, segment->name, name);
+        if (uw_job_torch_find(j, segment, &t)) {
+            cJSON_AddItemToObject(torch, segment->name, parts_of(&t));
         }
     }
     char *text = cJSON_PrintUnformatted(ev);

@@ -115,6 +115,7 @@ static const char *part(struct upgrade *u, const struct uw_onnx_node *n, const c
     struct uw_onnx_node p = {.op = op, .domain = "", .overload = "", .inputs_n = y != NULL ? 2 : 1,
                              .outputs_n = 1, .attributes_n = attribute != NULL ? 1 : 0};
     p.name = uw_pool_format(u->pool, "%s/%s%u", n->output[0], op, (unsigned)u->n);
+    p.module = n->module;
     p.input = uw_pool_take(u->pool, 2, sizeof *p.input);
     p.output = uw_pool_take(u->pool, 1, sizeof *p.output);
     p.attribute = uw_pool_take(u->pool, 1, sizeof *p.attribute);

@@ -178,6 +178,29 @@ static uint32_t softmax_of(struct uw_fuse *f, uint32_t layer)
     return l != NULL && l->def.kind == UW_LAYER_SOFTMAX && !l->def.softmax.log ? layer : 0;
 }
 
+/* The tensors of the file that in_proj consists of: one of each dense layer, whole. */
+static void keep_torch(struct uw_import_param *in, const struct source *s, uint32_t slot,
+                       uint64_t features)
+{
+    uint32_t k = 0;
+    for (in->torch_n = 0; k < 3; in->torch_n++) {
+        const struct uw_import_param *p = &s[k].dense->param[slot];
+        const uint64_t rows = p->dim[0];
+        struct uw_convert_part *part = &in->torch[in->torch_n];
+        bool whole = p->torch_n == 1 && k * features + rows <= 3 * features;
+        *part = p->torch[0];
+        part->first = (uint32_t)(k * features);
+        part->rows = (uint32_t)rows;
+        for (uint64_t at = 0; at < rows && whole; at += features, k++) {
+            whole = s[k].dense == s[k - at / features].dense && s[k].offset == at;
+        }
+        if (!whole) {
+            in->torch_n = 0;
+            return;
+        }
+    }
+}
+
 /* Build in_proj from rows of three dense layers, and out_proj from the one behind. */
 static int set_weights(struct uw_import *im, struct uw_import_layer *l, const struct source *s,
                        const struct uw_import_layer *out, uint64_t features)
@@ -199,6 +222,10 @@ static int set_weights(struct uw_import *im, struct uw_import_layer *l, const st
         if (biases) {
             memcpy(l->param[1].data + k * e, b->data + s[k].offset, e * sizeof(float));
         }
+    }
+    keep_torch(&l->param[0], s, 0, features);
+    if (biases) {
+        keep_torch(&l->param[1], s, 1, features);
     }
     l->param[2] = out->param[0];
     l->param[2].suffix = "out_proj.weight";

@@ -32,6 +32,22 @@ static bool *no_bias_of(struct uw_import_layer *l)
     }
 }
 
+/* A weight that an exporter has transposed has no name in the file: it is that of the bias. */
+static void name_beside(struct uw_import *im, struct uw_import_layer *l)
+{
+    static const char bias[] = "bias";
+    struct uw_import_param *w = &l->param[0];
+    const char *beside = l->param[1].torch_n == 1 ? l->param[1].torch[0].name : "";
+    size_t n = strlen(beside), tail = sizeof bias - 1;
+    if (w->torch_n == 0 && w->folded_from == NULL && n > tail &&
+        strcmp(beside + n - tail, bias) == 0) {
+        const char *name = uw_pool_format(im->pool, "%.*sweight", (int)(n - tail), beside);
+        w->torch[0] = (struct uw_convert_part){.name = name, .rank = w->rank};
+        memcpy(w->torch[0].dim, w->dim, w->rank * sizeof w->dim[0]);
+        w->torch_n = name != NULL ? 1 : 0;
+    }
+}
+
 /* x + b behind a product that only this reads. */
 int uw_fuse_bias(struct uw_fuse *f, uint32_t layer)
 {
@@ -57,6 +73,7 @@ int uw_fuse_bias(struct uw_fuse *f, uint32_t layer)
         x->param[1].dim[0] = (uint32_t)out;
         x->own_name = x->own_name != NULL ? x->own_name
                                           : uw_import_module(f->im->pool, p->own_name);
+        name_beside(f->im, x);
         uw_fuse_reshape(l, below);
         return 1;
     }

@@ -66,12 +66,14 @@ struct uw_value {
 
 struct uw_import_param {
     const char *suffix;             /* NULL: the layer has no such tensor */
-    uint32_t rank;
-    uint32_t dim[4];
+    uint32_t rank, dim[4];
     float *data;
     const char *source;             /* its name in the file, if it has the same shape; or NULL */
     enum uw_onnx_role role;
     const char *folded_from;        /* as struct uw_onnx_tensor, if it is computed; or NULL */
+    const char *origin;             /* the file's tensor whose elements it has, in order; or NULL */
+    struct uw_convert_part torch[UW_CONVERT_PARTS_MAX];
+    uint32_t torch_n;               /* as struct uw_convert_tensor; rows 0: all */
 };
 
 struct uw_import_layer {
@@ -83,8 +85,7 @@ struct uw_import_layer {
     struct uw_import_param param[UW_PARAMS_MAX];
     const struct uw_onnx_node *node;
     const char *own_name;           /* name of its weights; NULL: unknown */
-    const char *torch_module, *torch_part;  /* around a recurrent layer's suffixes in PyTorch,
-                                               "net." and "_l1_reverse"; NULL: unknown */
+    const char *torch_module;       /* of a recurrent layer, "net."; NULL: unknown */
     const struct uw_onnx_tensor *made_of;   /* parameter: the constant */
     bool needed;
 };
@@ -291,8 +292,8 @@ void uw_import_set_ordered(struct uw_import *im, struct uw_view *v);
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                     uint32_t rank, const uint64_t *dim);
 
-/* Bring a view into standard form: minibatch first and only there, stored in order, with the view's
- * own shape. Axes beyond `rank` are merged into the last. */
+/* Bring a view into standard form: minibatch first and only there, stored in order, with its own
+ * shape. Axes beyond `rank` are merged into the last. */
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank);
 

@@ -134,6 +134,26 @@ static const char *module_of(struct uw_import *im, const struct uw_onnx_tensor *
                                           : module;
 }
 
+/* What a state_dict has of it: the file's tensor of that name, if all elements are in its order. */
+static void keep_torch(const struct uw_import *im, const struct uw_onnx_tensor *t,
+                       struct uw_import_param *p)
+{
+    const struct uw_value *v = t->name[0] != '\0' ? uw_names_slot(&im->values, t->name)->value
+                                                  : NULL;
+    const struct uw_onnx_tensor *whole = v != NULL && v->kind == UW_VALUE_CONST ? &v->t : NULL;
+    if (whole == NULL || whole->data != t->data || t->computed || !uw_import_in_order(t) ||
+        !uw_import_in_order(whole) || uw_onnx_tensor_size(whole) != uw_onnx_tensor_size(t) ||
+        !(uw_onnx_is_parameter(&im->graph, t->name) || uw_import_has_name(t))) {
+        return;
+    }
+    p->origin = t->name;
+    p->torch_n = 1;
+    p->torch[0] = (struct uw_convert_part){.name = t->name, .rank = whole->rank};
+    for (uint32_t a = 0; a < whole->rank; a++) {
+        p->torch[0].dim[a] = (uint32_t)whole->dim[a];
+    }
+}
+
 int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
                     const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
                     const uint64_t *dim)
@@ -167,6 +187,10 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
                                        t->stride[a] * (int64_t)t->dim[a]);
     }
     p->source = same ? t->name : NULL;
+    p->torch_n = 0;
+    if (t != NULL) {
+        keep_torch(im, t, p);
+    }
     if (t != NULL && l->own_name == NULL) {
         l->own_name = module_of(im, t, suffix);
     }

@@ -39,6 +39,11 @@ static bool is_computed_name(const char *name)
     return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0 || is_folded_name(name);
 }
 
+bool uw_import_has_name(const struct uw_onnx_tensor *t)
+{
+    return !is_constant_name(t->name) && !is_computed_name(t->name);
+}
+
 /* The tensor with each element that repeats along an axis once. */
 static struct uw_onnx_tensor without_repeats(const struct uw_onnx_tensor *t)
 {
@@ -342,10 +347,10 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
         float *x = &l->param[0].data[i];
         *x = *x < -FLT_MAX ? -FLT_MAX : *x > FLT_MAX ? FLT_MAX : *x;
     }
-    l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
-                      ? (trains ? "parameter" : "constant")
-                  : uw_import_in_order(t) ? t->name
-                                   : uw_pool_format(im->pool, "%s_transposed", t->name);
+    l->own_name = !uw_import_has_name(t) ? (trains ? "parameter" : "constant")
+                  : uw_import_in_order(t)
+                      ? t->name
+                      : uw_pool_format(im->pool, "%s_transposed", t->name);
     if (l->own_name == NULL) {
         return uw_import_nomem(im);
     }

@@ -25,6 +25,9 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
 /* The same, and it is not one that an exporter computed. */
 bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
+/* Whether a person gave the tensor's name, as far as that shows. */
+bool uw_import_has_name(const struct uw_onnx_tensor *t);
+
 /* Input 2 of a layer, its bias; NULL: none, or zeros that the file computes, as PyTorch's newer
  * exporter has them for a layer without one. */
 struct uw_value *uw_import_bias(struct uw_import *im, const struct uw_onnx_node *n);

@@ -49,10 +49,53 @@ static void keep_name(struct uw_names *names, const char *name)
     *uw_names_slot(names, name) = (struct uw_name){.name = name, .at = 2};
 }
 
+/* The name of a layer's tensor. */
+static const char *name_of_tensor(struct uw_import *im, const char *layer, const char *suffix)
+{
+    return suffix[0] != '\0' ? uw_pool_format(im->pool, "%s.%s", layer, suffix) : layer;
+}
+
+/* Whether the layer or one of its tensors would have a name that is there already. */
+static bool is_taken(struct uw_import *im, const struct uw_names *names,
+                     const struct uw_import_layer *l, const char *name)
+{
+    bool taken = uw_names_slot(names, name)->name != NULL;
+    for (uint32_t p = 0; p < UW_PARAMS_MAX && !taken; p++) {
+        const char *suffix = l->param[p].suffix;
+        const char *tensor = suffix != NULL ? name_of_tensor(im, name, suffix) : NULL;
+        taken = tensor != NULL && uw_names_slot(names, tensor)->name != NULL;
+    }
+    return taken;
+}
+
+static int take_name(struct uw_import *im, struct uw_names *names, struct uw_import_layer *l,
+                     const char *name)
+{
+    keep_name(names, name);
+    for (uint32_t p = 0; p < UW_PARAMS_MAX; p++) {
+        const char *suffix = l->param[p].suffix;
+        const char *tensor = suffix != NULL ? name_of_tensor(im, name, suffix) : name;
+        if (tensor == NULL) {
+            return uw_import_nomem(im);
+        }
+        if (tensor != name) {
+            keep_name(names, tensor);
+        }
+    }
+    l->def.name = name;
+    return UW_OK;
+}
+
 /* Whether a layer of its own weights, or the same elements of a tensor that another one has. */
 static bool copies(const struct uw_import *im, const struct uw_import_layer *l)
 {
     bool same = l->made_of == NULL;
+    for (uint32_t k = 0; k < UW_PARAMS_MAX; k++) {
+        const struct uw_import_param *p = &l->param[k];
+        if (p->origin != NULL && p->torch_n > 0 && strcmp(p->torch[0].name, p->origin) != 0) {
+            return false;           /* a parameter of its own, which was equal */
+        }
+    }
     for (uint32_t i = 0; i < im->layers_n && !same && !l->def.parameter.constant; i++) {
         const struct uw_import_layer *other = im->layer[i];
         same = other != l && other->needed && other->made_of != NULL &&
@@ -78,20 +121,20 @@ static int give_name(struct uw_import *im, struct uw_names *names, struct uw_imp
     }
     const char *name = base;
     struct uw_name *first = uw_names_slot(names, base);
-    bool again = first->name != NULL;
+    uint32_t number = first->name != NULL ? first->at : 2;
+    bool again = is_taken(im, names, l, base);
     if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind) && copies(im, l)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
                            "own");
     }
     while (again && name != NULL) {
-        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)first->at++);
-        again = name != NULL && uw_names_slot(names, name)->name != NULL;
+        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)number++);
+        again = name != NULL && is_taken(im, names, l, name);
     }
-    if (name != NULL) {
-        keep_name(names, name);
+    if (first->name != NULL) {
+        first->at = number;
     }
-    l->def.name = name;
-    return name != NULL ? UW_OK : uw_import_nomem(im);
+    return name != NULL ? take_name(im, names, l, name) : uw_import_nomem(im);
 }
 
 /* Name of a layer without weights: its module, or what it does to the shape. */
@@ -113,7 +156,7 @@ int uw_read_names(struct uw_import *im)
 {
     struct uw_names names;
     int rc = UW_OK;
-    if (uw_names_init(&names, im->pool, im->layers_n + 1u) < 0) {
+    if (uw_names_init(&names, im->pool, (uint64_t)im->layers_n * (1 + UW_PARAMS_MAX) + 1) < 0) {
         return uw_import_nomem(im);
     }
     keep_name(&names, "input");

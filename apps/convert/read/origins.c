@@ -59,25 +59,24 @@ static bool is_of_another(const struct uw_import *im, const char *name, const ch
            (strncmp(name, module, n) != 0 || name[n] != '.');
 }
 
-/* Whether the constant of that name is a parameter of another module, or a moved one. */
-static bool is_moved_of_another(const struct uw_import *im, const char *name, const char *module)
+/* The parameter of another module that the constant of that name is, or is moved from. */
+static const char *moved_of_another(const struct uw_import *im, const char *name,
+                                    const char *module)
 {
     const struct uw_value *v = uw_names_slot(&im->values, name)->value;
     const char *from;
     if (v == NULL || v->kind != UW_VALUE_CONST || v->t.computed) {
-        return false;
+        return NULL;
     }
     for (uint32_t i = 0; uw_onnx_folded_name(im->pool, &v->t, i, &from) == UW_OK; i++) {
         if (is_of_another(im, from, module)) {
-            return true;
+            return from;
         }
     }
-    return is_of_another(im, name, module);
+    return is_of_another(im, name, module) ? name : NULL;
 }
 
-/* Whether a node of the parameter's module reads a parameter of another one, which is the same:
- * a tied weight, or one that is equal so far. */
-static bool is_tied(const struct uw_import *im, const char *name)
+const char *uw_read_tied(const struct uw_import *im, const char *name)
 {
     const char *dot = strrchr(name, '.');
     const char *module = dot != NULL ? uw_pool_text(im->pool, name, (size_t)(dot - name)) : NULL;
@@ -88,12 +87,13 @@ static bool is_tied(const struct uw_import *im, const char *name)
         size_t all = node->module != NULL ? strlen(node->module) : 0;
         bool inside = all >= n && strcmp(node->module + all - n, scope) == 0;
         for (uint32_t k = 0; k < node->inputs_n && inside; k++) {
-            if (is_moved_of_another(im, node->input[k], module)) {
-                return true;
+            const char *from = moved_of_another(im, node->input[k], module);
+            if (from != NULL) {
+                return from;
             }
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Whether the file has the same parameter of another module of a list. Such modules begin alike. */
@@ -115,7 +115,7 @@ static int tell_lost(struct uw_import *im)
     struct uw_read_list lost = {.text = ""};
     for (uint32_t i = 0; i < g->parameters_n; i++) {
         const char *name = g->parameter[i];
-        if (uw_names_slot(g->parameters, name)->at == 0 && !is_tied(im, name) &&
+        if (uw_names_slot(g->parameters, name)->at == 0 && uw_read_tied(im, name) == NULL &&
             !has_copy(im, name)) {
             uw_read_list_add(&lost, ", ", "'%s'", name);
         }

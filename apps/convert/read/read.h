@@ -21,6 +21,10 @@ static inline bool uw_read_is_recurrent(enum uw_layer_kind kind)
  * roles, before the graph becomes layers. */
 void uw_read_roles(struct uw_import *im);
 
+/* Whether an embedding gives the index itself, as the import and our own files have it to refuse
+ * indices that a tied weight has no row for. */
+bool uw_read_is_index(const struct uw_import_layer *l);
+
 /* Let the named layers train, or not: those of constants with a role, and those that --constant and
  * --trained name. Tell of tensors that are no layer's weight. Returns UW_OK, UW_ERR_INVALID (a name
  * that the file does not have), UW_ERR_NOMEM, err set. */
@@ -47,8 +51,18 @@ int uw_read_origins(struct uw_import *im);
 /* Name the needed layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
 int uw_read_names(struct uw_import *im);
 
-/* torch_names.c: find what PyTorch calls the weights of recurrent layers, where nodes tell their
- * modules. Returns UW_OK or UW_ERR_NOMEM, err set. */
+/* The parameter of the file that a node of this parameter's module reads in its place, tied or
+ * equal so far; NULL: none. */
+const char *uw_read_tied(const struct uw_import *im, const char *parameter);
+
+/* torch_names.c: what PyTorch calls the weights, where nodes tell their modules. Before layers are
+ * joined: of modules that read another one's parameter. */
+void uw_read_module_names(struct uw_import *im);
+
+/* Of recurrent layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
+int uw_read_recurrent_names(struct uw_import *im);
+
+/* Each name once, of the needed layers, and names of tied weights. Returns as above. */
 int uw_read_torch_names(struct uw_import *im);
 
 /* The module of a node that PyTorch's exporter has named: "layer1.0.conv1" of

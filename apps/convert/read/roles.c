@@ -225,9 +225,7 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
     return UW_OK;
 }
 
-/* Whether an embedding gives the index itself, as the import and our own files have it to refuse
- * indices that a tied weight has no row for. */
-static bool is_index(const struct uw_import_layer *l)
+bool uw_read_is_index(const struct uw_import_layer *l)
 {
     const struct uw_import_param *p = &l->param[0];
     bool same = l->def.kind == UW_LAYER_EMBEDDING && p->suffix != NULL && p->dim[1] == 1;
@@ -242,7 +240,7 @@ static void freeze(const struct uw_import *im, struct uw_import_layer *l,
                    struct uw_read_list *frozen, struct uw_read_list *mixed)
 {
     bool fixed = false, trains = false;
-    if (is_index(l)) {
+    if (uw_read_is_index(l)) {
         l->def.frozen = true;
         return;
     }

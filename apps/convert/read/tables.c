@@ -62,6 +62,25 @@ static void set_inputs(struct uw_import *im, struct uw_import_layer *l, uint32_t
     }
 }
 
+/* What PyTorch calls the tensor. Constants of its code are none of its state_dict. */
+static int set_torch(struct uw_import *im, const struct uw_import_layer *l,
+                     const struct uw_import_param *from, struct uw_convert_tensor *t)
+{
+    struct uw_convert_part *part = uw_pool_take(im->pool, from->torch_n, sizeof *part);
+    if (part == NULL) {
+        return uw_import_nomem(im);
+    }
+    for (uint32_t i = 0; i < from->torch_n; i++) {
+        part[i] = from->torch[i];
+        part[i].rows = part[i].rows != 0 ? part[i].rows : from->dim[0];
+    }
+    t->torch = part;
+    t->torch_n = from->torch_n;
+    t->aside = t->torch_n == 0 && (uw_read_is_index(l) || (l->def.kind == UW_LAYER_PARAMETER &&
+                                                           l->def.parameter.constant));
+    return UW_OK;
+}
+
 static int build_tables(struct uw_import *im, struct uw_convert_model *m)
 {
     uint32_t layers = 0;
@@ -102,10 +121,9 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
             memcpy(t->dim, from->dim, sizeof t->dim);
             t->data = from->data;
             t->source = from->source;
-            t->torch = l->torch_part != NULL
-                           ? uw_pool_format(im->pool, "%s%s%s", l->torch_module, from->suffix,
-                                            l->torch_part)
-                           : NULL;
+            if (set_torch(im, l, from, t) < 0) {
+                return im->err->code;
+            }
             t++;
             m->tensors_n++;
         }
@@ -153,6 +171,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     for (uint32_t i = 0; i < outputs_n; i++) {
         layers[i] = outputs[i]->view.layer;
     }
+    uw_read_module_names(im);
     int rc = im->options->unfused ? UW_OK : uw_fuse_all(im, layers, outputs_n);
     if (rc < 0) {
         return rc;
@@ -171,6 +190,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     }
     uw_import_need(im, layers, outputs_n);
     rc = uw_read_names(im);
+    rc = rc < 0 ? rc : uw_read_recurrent_names(im);
     rc = rc < 0 ? rc : uw_read_torch_names(im);
     rc = rc < 0 ? rc : uw_read_trained(im);
     rc = rc < 0 ? rc : uw_read_origins(im);

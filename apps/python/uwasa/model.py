@@ -113,8 +113,8 @@ class Model:
         return self._test
 
     def save(self, file):
-        """Write the weights as safetensors, with PyTorch's names and shapes; each layer and direction
-        of a recurrent network has a name of its own, which to_torch_state_dict translates."""
+        """Write the weights as safetensors, with PyTorch's names and shapes where layers are PyTorch's
+        modules; to_torch_state_dict translates the others, as of LSTM and of attention by hand."""
         with self._busy(0):
             self._session.call("save", os.fsencode(file))
 
@@ -138,8 +138,9 @@ class Model:
         """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict()). The
         network then computes what forward does, of samples that are scaled as in training."""
         import torch
-        return {self._torch.get(name, name): torch.from_numpy(a)
-                for name, a in self.state_dict().items()}
+        return {theirs: torch.from_numpy(a[first:first + rows].reshape(shape))
+                for name, a in self.state_dict().items()
+                for theirs, first, rows, shape in self._torch.get(name, [[name, 0, len(a), a.shape]])}
 
     def export(self, file):
         """Write the trained model as ONNX (.onnx) or C (.c). The file that it was read from is read

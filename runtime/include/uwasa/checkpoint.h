@@ -96,9 +96,11 @@ int uw_checkpoint_each(struct uw_storage *storage, const char *object,
                        void (*visit)(void *arg, const struct uw_weights_tensor *t), void *arg,
                        struct uw_error *err);
 
-/* What a parameter is called in files of another program. */
+/* What a parameter is called in files of another program. Several of the same parameter are parts
+ * of it, which follow one another; of two of the same rows the first is read. */
 struct uw_weights_name {
-    const char *mine, *theirs;
+    const char *mine, *theirs;      /* theirs NULL: a file may lack it, it stays as it is */
+    uint32_t first, rows;           /* along axis 0 of the parameter; rows 0: all */
 };
 
 struct uw_weights_names {
@@ -107,7 +109,7 @@ struct uw_weights_names {
 };
 
 /* Read parameters by name from a file of another program, as uw_checkpoint_load without state does.
- * Also reads F16, BF16 and F64, which is rounded.
+ * Also reads F16, BF16 and F64, which is rounded. A shape may differ by axes of size 1.
  *
  *   loose   a tensor that is missing, or has another shape, leaves the parameter as it is
  *   names   other names of parameters, for files without their own; NULL: none

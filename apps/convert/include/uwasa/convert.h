@@ -36,6 +36,7 @@ UW_C_BEGIN
 
 #define UW_CONVERT_NOTES_MAX 16u
 #define UW_CONVERT_RANK_MAX 8u
+#define UW_CONVERT_PARTS_MAX 4u
 
 /* What the file leaves open; zero: nothing is said. */
 struct uw_convert_options {
@@ -54,6 +55,14 @@ struct uw_convert_options {
                                        relative to the model's folder; NULL: none */
 };
 
+/* A tensor of PyTorch's state_dict that lies in a parameter here: rows of it, in another shape. */
+struct uw_convert_part {
+    const char *name;               /* "lstm.weight_ih_l1" */
+    uint32_t first, rows;           /* along axis 0 of the parameter */
+    uint32_t rank;
+    uint32_t dim[UW_CONVERT_RANK_MAX];  /* in PyTorch, as many elements as the rows have */
+};
+
 /* A parameter of an imported model, with its name in the runtime. */
 struct uw_convert_tensor {
     const char *name;               /* "conv1.weight" */
@@ -61,8 +70,10 @@ struct uw_convert_tensor {
     uint32_t dim[UW_SHAPE_RANK_MAX];
     const float *data;              /* row-major */
     const char *source;             /* its name in the file, where it had the same shape; or NULL */
-    const char *torch;              /* its name in PyTorch's state_dict, where that is another one
-                                       and the file tells: "lstm.weight_ih_l1"; or NULL */
+    const struct uw_convert_part *torch;    /* [torch_n] of PyTorch's state_dict, as far as the file
+                                               tells; two of the same rows are tied weights */
+    uint32_t torch_n;               /* 0: its own name and shape */
+    bool aside;                     /* a constant that the state_dict does not have */
 };
 
 /* An input or output as the file has it. */
