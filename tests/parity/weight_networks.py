@@ -130,7 +130,8 @@ def rnn_tanh(x, rnn, last):
                           *(Linear(8, 8) for _ in range(4)), nn.LayerNorm(8), Linear(8, 5)])
 def attention_by_hand(x, embed, positions, first, query, key, value, out, second, last):
     h = embed(x) + positions
-    q, k, v = (layer(first(h)).view(-1, 10, 2, 4).transpose(1, 2) for layer in (query, key, value))
+    y = first(h)
+    q, k, v = (layer(y).view(-1, 10, 2, 4).transpose(1, 2) for layer in (query, key, value))
     y = (q @ k.transpose(2, 3) / 2).softmax(-1) @ v
     return last(second(h + out(y.transpose(1, 2).reshape(-1, 10, 8))).mean(1))
 
