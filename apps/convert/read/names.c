@@ -125,7 +125,7 @@ static int give_name(struct uw_import *im, struct uw_names *names, struct uw_imp
     bool again = is_taken(im, names, l, base);
     if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind) && copies(im, l)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
-                           "own");
+                           "own, and PyTorch's state_dict has no place for the copies");
     }
     while (again && name != NULL) {
         name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)number++);
