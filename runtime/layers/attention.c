@@ -322,8 +322,8 @@ static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const s
         return attend(e, l, &together, t->qkv, t->weights, t->mixed);
     }
     const struct attending a = {l, t, t->head_step == 0 ? all : 1};
-    return uw_run_items(e, kernel_bytes(l, e->kernels, 0, 1), work_of(l, samples),
-                        bytes_of(l, samples), all / a.heads_n, attend_item, &a);
+    return uw_run_items(e, work_of(l, samples), bytes_of(l, samples), all / a.heads_n,
+                        attend_item, &a);
 }
 
 /* Forward pass of `samples` samples from x on. */
@@ -359,8 +359,7 @@ static struct passing passing_of(const struct uw_exec *e, const struct uw_layer 
 static int run_items(const struct uw_exec *e, const struct passing *p, double work, uw_item_fn fn)
 {
     uint32_t items = (p->batch_n + p->samples_n - 1) / p->samples_n;
-    return uw_run_items(e, item_bytes(p->l, e->kernels, p->batch_n, 1), work,
-                        bytes_of(p->l, p->batch_n), items, fn, p);
+    return uw_run_items(e, work, bytes_of(p->l, p->batch_n), items, fn, p);
 }
 
 /* The samples of an item. */

@@ -24,22 +24,21 @@ static void item_task(void *arg, uint32_t item, uint32_t thread)
     }
 }
 
-int uw_run_items(const struct uw_exec *e, size_t room, double work, double bytes, uint32_t n,
-                 uw_item_fn fn, const void *arg)
+int uw_run_items(const struct uw_exec *e, double work, double bytes, uint32_t n, uw_item_fn fn,
+                 const void *arg)
 {
     struct uw_exec all = *e;
     int rc = UW_OK;
     all.workers = uw_workers_for(e->workers, work, bytes);
-    if (!uw_items_divide(n, uw_workers_threads(all.workers))) {
+    uint32_t threads = uw_workers_threads(all.workers);
+    if (!uw_items_divide(n, threads)) {
         for (uint32_t i = 0; i < n && rc == UW_OK; i++) {
             rc = fn(&all, arg, i);
         }
         return rc;
     }
-    struct items s = {.e = &all, .room = room, .fn = fn, .arg = arg, .rc = UW_OK};
-    if (uw_size_mul(uw_workers_threads(all.workers), room) > e->scratch_bytes) {
-        return UW_ERR_NOMEM;
-    }
+    struct items s = {.e = &all, .fn = fn, .arg = arg, .rc = UW_OK};
+    s.room = e->scratch_bytes / threads / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
     uw_workers_run(all.workers, item_task, &s, n);
     return atomic_load(&s.rc);
 }

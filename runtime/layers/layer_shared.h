@@ -31,18 +31,17 @@ static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_
 }
 
 /* items.c: work of a layer that consists of independent items, for instance its samples. Runs fn
- * once for every item 0 .. n-1, in any order, each on one thread with `room` bytes of e's scratch;
- * if uw_items_divide says no, one after the other with all of e. work, bytes: of all items, as for
- * uw_workers_for. Returns UW_OK or the error of an item; UW_ERR_NOMEM: e's scratch is less than
- * room times its threads. */
+ * once for every item 0 .. n-1, in any order, each on one thread with an equal share of e's
+ * scratch; if uw_items_divide says no, one after the other with all of e. work, bytes: of all
+ * items, as for uw_workers_for. Returns UW_OK or the error of an item. */
 static inline bool uw_items_divide(uint32_t n, uint32_t threads)
 {
     return n > 1 && n > threads / 2;
 }
 
 typedef int (*uw_item_fn)(const struct uw_exec *e, const void *arg, uint32_t item);
-int uw_run_items(const struct uw_exec *e, size_t room, double work, double bytes, uint32_t n,
-                 uw_item_fn fn, const void *arg);
+int uw_run_items(const struct uw_exec *e, double work, double bytes, uint32_t n, uw_item_fn fn,
+                 const void *arg);
 
 /* The first n axes of a sample at the end of dim[dims_n]; in front of them 1. */
 static inline void uw_axes_at_end(const struct uw_shape *s, uint32_t n, uint32_t dims_n,

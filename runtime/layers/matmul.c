@@ -189,8 +189,7 @@ static int run_products(const struct uw_exec *e, const struct products *p, uint3
     double sides = (double)m->m * m->k + (double)m->n * m->k + (double)m->m * m->n;
     int rc = UW_OK;
     if (divided) {
-        return uw_run_items(e, uw_arena_padded(e->kernels->gemm_scratch_bytes(e->kernels, m, 1)),
-                            n * ((double)m->m * m->n * m->k + PACK_WORK * sides),
+        return uw_run_items(e, n * ((double)m->m * m->n * m->k + PACK_WORK * sides),
                             n * sides * sizeof(float), n, product_item, p);
     }
     for (uint32_t i = 0; i < n && rc == UW_OK; i++) {

@@ -349,8 +349,7 @@ static int run_items(const struct uw_exec *e, struct passing *p, uw_item_fn fn)
         uw_workers_for(e->workers, work, bytes) == e->workers) {
         p->samples_n = (batch_n + threads - 1) / threads;
     }
-    return uw_run_items(e, step_bytes(p->t->l, e->kernels, batch_n), work, bytes,
-                        (batch_n + p->samples_n - 1) / p->samples_n, fn, p);
+    return uw_run_items(e, work, bytes, (batch_n + p->samples_n - 1) / p->samples_n, fn, p);
 }
 
 static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
