@@ -60,7 +60,6 @@ static void test_parts_that_leave_elements_out_are_refused(void **state)
     expect(&g, 13, UW_ERR_SHAPE, "its parts have 6 of 7 elements");
 }
 
-/* A zero repeated to 2^63 elements has no strides that an integer could hold, and needs none. */
 /* The product of rows that are 1 at an index has an embedding in front, which takes no index that
  * the weight has no row for; it does not train, and no line speaks of it. */
 static void test_tied_embedding_takes_only_its_vocabulary(void **state)
@@ -186,6 +185,7 @@ static void test_axes_that_were_joined_are_cut_elsewhere(void **state)
     assert_int_equal(count_of(&g, 13, UW_LAYER_TRANSPOSE), 1);
 }
 
+/* A zero repeated to 2^63 elements has no strides that an integer could hold, and needs none. */
 static void test_more_elements_than_integers_count_are_reshaped(void **state)
 {
     static const float sizes[3] = {0x1p31f, 0x1p31f, 2.0f};
