@@ -246,3 +246,20 @@ bool uw_all_finite(const float *x, size_t n)
     }
     return bad == 0;
 }
+
+/* A quotient of polynomials, fitted to e^(a^2 / 2) (1 - Phi(a)), times e^(-a^2 / 2). */
+float uw_normal_tail(float a, float *exponential)
+{
+    float b = a > 13.0f ? 13.0f : a;
+    *exponential = a > 13.0f ? 0.0f : uw_expf((-0.5f * b) * b);
+    float p = 1.037720876e-2f;
+    p = p * b + 8.872175791e-2f;
+    p = p * b + 3.027056449e-1f;
+    p = p * b + 0.5f;
+    float q = 2.608092976e-2f;
+    q = q * b + 2.210613046e-1f;
+    q = q * b + 7.971134664e-1f;
+    q = q * b + 1.403295721f;
+    q = q * b + 1.0f;
+    return (*exponential * p) / q;
+}

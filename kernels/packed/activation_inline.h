@@ -12,14 +12,11 @@
 
 #define ACTIVATION_TASK_N 16384u    /* elements of one task, a multiple of VEC_N */
 
-VEC_INLINE vec normal_below(vec x)
+VEC_INLINE vec normal_below(vec x, vec *density)
 {
-    return all(0.5f) * (all(1.0f) + vec_erf(x * all(0.707106781f)));
-}
-
-VEC_INLINE vec normal_density(vec x)
-{
-    return all(0.398942280f) * vec_exp((all(-0.5f) * x) * x);
+    vec tail = vec_normal_tail(magnitude(x), density);
+    *density *= all(0.398942280f);
+    return choose(x > all(0.0f), all(1.0f) - tail, tail);
 }
 
 VEC_INLINE vec gelu_argument(vec x)
@@ -29,7 +26,7 @@ VEC_INLINE vec gelu_argument(vec x)
 
 VEC_INLINE vec value_of(enum uw_activation_kind kind, float slope, vec x)
 {
-    vec zero = all(0.0f), six = all(6.0f);
+    vec zero = all(0.0f), six = all(6.0f), s;
 
     switch (kind) {
     case UW_ACTIVATION_RELU6:
@@ -41,7 +38,7 @@ VEC_INLINE vec value_of(enum uw_activation_kind kind, float slope, vec x)
     case UW_ACTIVATION_TANH:
         return vec_tanh(x);
     case UW_ACTIVATION_GELU:
-        return x * normal_below(x);
+        return x * normal_below(x, &s);
     case UW_ACTIVATION_GELU_TANH:
         return (all(0.5f) * x) * (all(1.0f) + vec_tanh(gelu_argument(x)));
     case UW_ACTIVATION_SILU:
@@ -60,7 +57,7 @@ VEC_INLINE vec gelu_tanh_slope(vec v)
 
 VEC_INLINE vec slope_of(enum uw_activation_kind kind, float slope, vec v, vec dy)
 {
-    vec one = all(1.0f), zero = all(0.0f), s;
+    vec one = all(1.0f), zero = all(0.0f), s, density;
 
     switch (kind) {
     case UW_ACTIVATION_RELU6:
@@ -72,7 +69,8 @@ VEC_INLINE vec slope_of(enum uw_activation_kind kind, float slope, vec v, vec dy
     case UW_ACTIVATION_TANH:
         return (one - v * v) * dy;
     case UW_ACTIVATION_GELU:
-        return (normal_below(v) + v * normal_density(v)) * dy;
+        s = normal_below(v, &density);
+        return (s + v * density) * dy;
     case UW_ACTIVATION_GELU_TANH:
         return gelu_tanh_slope(v) * dy;
     case UW_ACTIVATION_SILU:

@@ -234,6 +234,11 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
                            .group_stride = out_hw * group_out};
     p.c = (struct uw_sink){.base = dw, .row_stride = taps, .image_cols = taps,
                            .group_stride = (size_t)group_out * taps};
+    if (v->taps_outer) {
+        p.c.pitch = p.c.line_cols = v->channels;
+        p.c.lines = p.c.step = taps / v->channels;
+        p.c.line_stride = 1;
+    }
     uw_product_cut(&p, t, 1, true);
     p.b.pack = uw_image_pack;
     p.b.source = v;

@@ -84,21 +84,41 @@ VEC_INLINE vec power_of_two(vec_int n)
     return (vec)((n + 127) << 23);
 }
 
-VEC_INLINE vec vec_exp(vec x)
+/* x, at most `most`; NaN stays. */
+VEC_INLINE vec below(vec x, float most)
+{
+    return choose(x > all(most), all(most), x);
+}
+
+/* e^x = the result * 2^n */
+VEC_INLINE vec exp_parts(vec x, vec_int *n)
 {
     static const float p[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                               4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-    /* Beyond these limits the result is 0 or infinite; NaN passes. */
-    vec v = choose(x < all(-105.0f), all(-105.0f), choose(x > all(89.0f), all(89.0f), x));
-    vec t = v * all(1.44269504f);
+    vec t = x * all(1.44269504f);
     t = t + (vec)((vec_int)sign_of(t) | (vec_int)all(0.5f));
-    vec_int n = __builtin_convertvector(choose(x == x, t, all(0.0f)), vec_int);
-    vec nf = __builtin_convertvector(n, vec);
-    vec r = (v - nf * all(0.693359375f)) - nf * all(-2.12194440e-4f);
-    vec e = (polynomial(6, p, r) * r) * r + r + all(1.0f);
+    *n = __builtin_convertvector(choose(x == x, t, all(0.0f)), vec_int);
+    vec nf = __builtin_convertvector(*n, vec);
+    vec r = (x - nf * all(0.693359375f)) - nf * all(-2.12194440e-4f);
+    return (polynomial(6, p, r) * r) * r + r + all(1.0f);
+}
+
+VEC_INLINE vec vec_exp(vec x)
+{
+    /* Beyond these limits the result is 0 or infinite; NaN passes. */
+    vec_int n;
+    vec e = exp_parts(choose(x < all(-105.0f), all(-105.0f), below(x, 89.0f)), &n);
     /* 2^n in two factors: the first is exact, so there is only one rounding. */
     vec_int part = ((n > 127) & 1) | ((n < -126) & (n + 126));
     return (e * power_of_two(part)) * power_of_two(n - part);
+}
+
+/* vec_exp for -87 <= x <= 87, and NaN. */
+VEC_INLINE vec exp_within(vec x)
+{
+    vec_int n;
+    vec e = exp_parts(x, &n);
+    return e * power_of_two(n);
 }
 
 VEC_INLINE vec vec_sigmoid(vec x)
@@ -113,23 +133,20 @@ VEC_INLINE vec vec_tanh(vec x)
                               1.33314422036e-1f, -3.33332819422e-1f};
     vec a = magnitude(x), z = x * x;
     vec small = (polynomial(5, p, z) * z) * x + x;
-    vec large = all(1.0f) - all(2.0f) / (vec_exp(all(2.0f) * a) + all(1.0f));
+    vec large = all(1.0f) - all(2.0f) / (exp_within(all(2.0f) * below(a, 10.0f)) + all(1.0f));
     large = choose(a > all(9.1f), all(1.0f), large);
     return choose(a < all(0.625f), small, negated_below(large, x));
 }
 
-VEC_INLINE vec vec_erf(vec x)
+/* uw_normal_tail */
+VEC_INLINE vec vec_normal_tail(vec a, vec *exponential)
 {
-    static const float inner[] = {8.5341205704e-5f, -8.1807811512e-4f, 5.2043315955e-3f,
-                                  -2.6860708371e-2f, 1.1283718795e-1f, -3.7612634897e-1f};
-    static const float outer[] = {-1.6242348693e-6f, 4.5774933824e-5f, -5.9417984448e-4f,
-                                  4.7461520880e-3f, -2.6379637420e-2f, 1.1000113934e-1f,
-                                  6.3191628456e-1f, 1.1301769018f, -3.0524755130e-4f};
-    vec a = magnitude(x), z = x * x;
-    vec small = x + x * (all(1.2837916613e-1f) + z * polynomial(6, inner, z));
-    vec large = all(1.0f) - vec_exp(negated(polynomial(9, outer, a)));
-    large = choose(a > all(3.95f), all(1.0f), large);
-    return choose(a < all(0.9f), small, negated_below(large, x));
+    static const float p[] = {1.037720876e-2f, 8.872175791e-2f, 3.027056449e-1f, 0.5f};
+    static const float q[] = {2.608092976e-2f, 2.210613046e-1f, 7.971134664e-1f, 1.403295721f,
+                              1.0f};
+    vec b = below(a, 13.0f);
+    *exponential = choose(a > all(13.0f), all(0.0f), exp_within((all(-0.5f) * b) * b));
+    return (*exponential * polynomial(4, p, b)) / polynomial(5, q, b);
 }
 
 #endif

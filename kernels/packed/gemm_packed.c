@@ -80,6 +80,14 @@ int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float
     p.a.base = a;
     p.b.source = &m;
     p.c.base = c;
+    if (g->b != UW_GEMM_B_ONCE && p.threads == 1) {
+        struct uw_product keeping = p;
+        uw_product_keep(&keeping);
+        keeping.b.kept = g->b == UW_GEMM_B_AGAIN;
+        if (uw_product_scratch_bytes(&keeping, 1) <= e->scratch_bytes) {
+            p = keeping;
+        }
+    }
     return uw_product_run(e, &p);
 }
 

@@ -9,6 +9,8 @@
 
 #define PLAIN_PANELS 2u
 #define AHEAD 2u                    /* channels to prefetch ahead */
+#define CHANNELS_MIN 8u             /* of taps_outer: fewer fill no registers, more much scratch */
+#define CHANNELS_MAX 256u
 #define LINE_N 16u                  /* floats in a cache line */
 
 /* Offsets into src must fit in 32 bits. */
@@ -27,9 +29,12 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
 {
     size_t hw = (size_t)c->in_h * c->in_w;
     uint32_t group_in = c->in_channels / c->groups;
+    bool far = c->kernel_w > 1 ? c->dilation_w > 1 : c->kernel_h > 1;
     return set_plain((struct uw_image){
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
         .batch_n = batch_n, .channels = group_in, .norm = uw_input_norm_of(c),
+        .taps_outer = pixels_inner && far && c->stride_w == 1 && group_in >= CHANNELS_MIN &&
+                      group_in <= CHANNELS_MAX,
         .h = c->in_h, .w = c->in_w, .top = c->pad_h, .left = c->pad_w,
         .out_h = c->out_h, .out_w = c->out_w, .pitch = c->out_w,
         .step_h = c->stride_h, .step_w = c->stride_w,
@@ -129,7 +134,7 @@ static size_t band_channels_max(const struct uw_image *v, uint32_t taps_n)
 {
     size_t kernel = (size_t)v->kernel_h * v->kernel_w;
     size_t channels = taps_n < 2 ? 1 : (taps_n - 2) / kernel + 2;
-    return channels < v->channels ? channels : v->channels;
+    return channels < v->channels && !v->taps_outer ? channels : v->channels;
 }
 
 /* Most floats in the band of a block, or SIZE_MAX. */
@@ -273,28 +278,29 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
     return rows_n * width;
 }
 
+/* Offsets of taps t0 .. t0+tn-1. The channels begin with that of t0, or with 0 if taps_outer. */
 static void list_taps(const struct uw_image *v, size_t plane_n, uint32_t t0, uint32_t tn,
                       uint32_t *tap_at)
 {
     uint32_t kernel = v->kernel_h * v->kernel_w;
-    uint32_t kh = t0 % kernel / v->kernel_w, kw = t0 % v->kernel_w;
-    size_t width = band_width(v), plane = 0;
+    uint32_t tap = v->taps_outer ? t0 / v->channels : t0 % kernel;
+    uint32_t channel = v->taps_outer ? t0 % v->channels : 0;
+    size_t width = band_width(v);
     bool lanes = has_lanes(v);
     uint32_t period = lanes ? lanes_period(v) : 1;
     for (uint32_t i = 0; i < tn; i++) {
+        uint32_t kh = tap / v->kernel_w, kw = tap % v->kernel_w;
         uint32_t h = v->mirror ? v->kernel_h - 1 - kh : kh;
         uint32_t w = v->mirror ? v->kernel_w - 1 - kw : kw;
         size_t column = (size_t)w * v->dilation_w;
         if (lanes) {
             column = w % period * lane_width(v) + column / v->step_w;
         }
-        tap_at[i] = (uint32_t)(plane + (size_t)h * v->dilation_h * width + column);
-        if (++kw == v->kernel_w) {
-            kw = 0;
-            if (++kh == v->kernel_h) {
-                kh = 0;
-                plane += plane_n;
-            }
+        tap_at[i] = (uint32_t)(channel * plane_n + (size_t)h * v->dilation_h * width + column);
+        uint32_t *inner = v->taps_outer ? &channel : &tap, *outer = v->taps_outer ? &tap : &channel;
+        if (++*inner == (v->taps_outer ? v->channels : kernel)) {
+            *inner = 0;
+            ++*outer;
         }
     }
 }
@@ -333,19 +339,28 @@ static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
     }
 }
 
-/* Pixels as the inner index, channels as columns: consecutive pixels are packed by transposing. */
+/* Pixels as the inner index, channels as columns: consecutive pixels are packed by transposing
+ * columns that are equally far apart. */
 static void pack_channels(const struct uw_tile *t, const struct uw_columns *c, uint32_t kn,
                           uint32_t j0, uint32_t cols, float *dst)
 {
-    const uint32_t *at = c->at;
-    const float *from = c->base + c->column[j0];
-    size_t plane_n = cols > 1 ? c->column[j0 + 1] - c->column[j0] : 0;
-    for (uint32_t k = 0, n; k < kn; k += n) {
-        n = 1;
-        while (k + n < kn && at[k + n] == at[k] + n) {
-            n++;
+    const uint32_t *at = c->at, *column = c->column + j0;
+    for (uint32_t j = 0, some; j < cols; j += some) {
+        const float *from = c->base + column[j];
+        bool onward = j + 1 < cols && column[j + 1] > column[j];
+        uint32_t apart = onward ? column[j + 1] - column[j] : 0;
+        some = 1;
+        while (j + some < cols && column[j + some] - column[j + some - 1] == apart) {
+            some++;
         }
-        t->pack_transposed(cols, n, 1.0f, from + at[k], plane_n, dst + (size_t)k * t->nr, t->nr);
+        for (uint32_t k = 0, n; k < kn; k += n) {
+            n = 1;
+            while (k + n < kn && at[k + n] == at[k] + n) {
+                n++;
+            }
+            t->pack_transposed(some, n, 1.0f, from + at[k], apart, dst + (size_t)k * t->nr + j,
+                               t->nr);
+        }
     }
 }
 
@@ -439,6 +454,10 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
     uint32_t tn = v->pixels_inner ? block->jn : block->kn;
     uint32_t kernel = v->kernel_h * v->kernel_w, c0 = t0 / kernel;
     uint32_t cn = (t0 + tn - 1) / kernel + 1 - c0;
+    if (v->taps_outer) {
+        c0 = 0;
+        cn = v->channels;
+    }
     struct band b = {.pixel_at = work};
     b.tap_at = b.pixel_at + pn;
     b.at = (float *)(void *)(b.tap_at + tn);
@@ -480,7 +499,7 @@ void uw_image_pack(const struct uw_product *p, const struct uw_block *block, flo
         return;
     }
     struct uw_columns c = prepare(v, block, work);
-    bool rows = v->pixels_inner && v->kernel_h == 1 && v->kernel_w == 1;
+    bool rows = v->taps_outer || (v->pixels_inner && v->kernel_h == 1 && v->kernel_w == 1);
     for (uint32_t j = 0; j < block->jn; j += t->nr) {
         uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
         if (rows) {

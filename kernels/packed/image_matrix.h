@@ -33,6 +33,8 @@ struct uw_image {
     uint32_t kernel_h, kernel_w, dilation_h, dilation_w;
     bool mirror;                    /* taps in reverse order */
     bool pixels_inner;              /* bw_param: pixels are the inner index, taps the columns */
+    bool taps_outer;                /* columns are all channels of a tap, tap by tap; else all taps
+                                       of a channel. For taps that are not adjacent */
     bool plain;                     /* 1 x 1, no stride, no padding: used in place, no band */
 };
 

@@ -121,6 +121,14 @@ void uw_product_widen(struct uw_product *p, bool inner)
     }
 }
 
+void uw_product_keep(struct uw_product *p)
+{
+    p->b.keep = true;
+    p->m_block = p->m;
+    p->n_block = p->n_room = round_up(p->n, p->tile->nr);
+    p->k_room = p->k;
+}
+
 /* Scratch of one thread. */
 struct areas {
     size_t a, b, work, bytes;   /* offsets, and total size */
@@ -374,6 +382,21 @@ static void scale_block(const struct part *part, float beta)
     }
 }
 
+/* Locate a block of B in place, or return its panels in the scratch of a thread. */
+static const float *right_block(const struct run *r, const struct uw_block *block, uint8_t *mine,
+                                struct uw_columns *columns)
+{
+    const struct uw_product *p = r->p;
+    size_t at = p->b.keep ? (size_t)block->k0 * p->n_room : 0;
+    float *b = (float *)(void *)(mine + r->areas.b) + at;
+    if (p->b.locate != NULL) {
+        p->b.locate(p, block, mine + r->areas.work, columns);
+    } else if (!p->b.kept) {
+        p->b.pack(p, block, b, mine + r->areas.work);
+    }
+    return b;
+}
+
 /* Compute one block of C, over all of k or one of k_parts. */
 static void run_task(void *arg, uint32_t task, uint32_t thread)
 {
@@ -384,7 +407,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t m_at = rest % r->m_blocks, rest2 = rest / r->m_blocks;
     uint32_t group = rest2 % p->groups, part = rest2 / p->groups;
     uint8_t *mine = r->threads + thread * r->areas.bytes;
-    float *a = (float *)(void *)(mine + r->areas.a), *b = (float *)(void *)(mine + r->areas.b);
+    float *a = (float *)(void *)(mine + r->areas.a);
 
     struct uw_sink c = p->c;
     if (p->k_parts > 1) {
@@ -413,11 +436,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
         block.k0 = kb * p->k_block;
         block.kn = min_u32(p->k_block, p->k - block.k0);
         struct uw_columns columns = {0};
-        if (p->b.locate != NULL) {
-            p->b.locate(p, &block, mine + r->areas.work, &columns);
-        } else {
-            p->b.pack(p, &block, b, mine + r->areas.work);
-        }
+        const float *b = right_block(r, &block, mine, &columns);
         bool first = kb == block_begin;
         whole.add = !first || beta != 0.0f;
         for (whole.i0 = i_begin; whole.i0 < i_end; whole.i0 += rows_most) {
@@ -445,12 +464,15 @@ static void add_parts(void *arg, uint32_t task, uint32_t thread)
     uint32_t group = task / p->m, i = task % p->m;
     float *out = p->c.base + group * p->c.group_stride + i * p->c.row_stride;
     const float *part = r->parts + (size_t)task * p->n;
-    for (uint32_t j = 0; j < p->n; j++) {
-        float sum = part[j];
-        for (uint32_t s = 1; s < p->k_parts; s++) {
-            sum += part[s * part_n(p) + j];
+    uint32_t line_n = p->c.pitch > 0 ? p->c.pitch : p->n, step = p->c.pitch > 0 ? p->c.step : 1;
+    for (uint32_t j = 0; j < p->n; out += p->c.line_stride) {
+        for (uint32_t at = 0; at < line_n && j < p->n; at++, j++) {
+            float sum = part[j], *to = out + (size_t)at * step;
+            for (uint32_t s = 1; s < p->k_parts; s++) {
+                sum += part[s * part_n(p) + j];
+            }
+            *to = p->beta == 0.0f ? sum : p->beta * *to + sum;
         }
-        out[j] = p->beta == 0.0f ? sum : p->beta * out[j] + sum;
     }
 }
 

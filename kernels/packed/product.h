@@ -55,6 +55,7 @@ struct uw_right {
                    struct uw_columns *columns);
     const void *source;         /* for pack and locate */
     size_t work_bytes;
+    bool keep, kept;            /* see uw_product_keep */
 };
 
 /* The matrix C. Element (row i, column j = image * image_cols + q) is
@@ -95,6 +96,9 @@ void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k
 /* Enlarge k_room and n_room, so that scratch for this minibatch suffices for a smaller one, whose
  * product has fewer columns (inner: fewer inner indexes) and may have larger blocks. */
 void uw_product_widen(struct uw_product *p, bool inner);
+
+/* For one thread: keep all panels of B in scratch. With b.kept they are there already. */
+void uw_product_keep(struct uw_product *p);
 
 /* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */
 size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads);

@@ -37,15 +37,12 @@ static float sigmoid(float x)
     return 1.0f / (1.0f + uw_expf(-x));
 }
 
-/* The normal distribution function and density. */
-static float normal_below(float x)
+/* The normal distribution function and density; small values keep their digits. */
+static float normal_below(float x, float *density)
 {
-    return 0.5f * (1.0f + uw_erff(x * 0.707106781f));
-}
-
-static float normal_density(float x)
-{
-    return 0.398942280f * uw_expf(-0.5f * x * x);
+    float tail = uw_normal_tail(x < 0.0f ? -x : x, density);
+    *density *= 0.398942280f;
+    return x > 0.0f ? 1.0f - tail : tail;
 }
 
 static float gelu_argument(float x)
@@ -180,6 +177,8 @@ static float function_slope(enum uw_function f, float a, float b, float x)
 
 static float value_of(const struct uw_activation *a, float x)
 {
+    float density;
+
     if (a->kind >= UW_ACTIVATION_FUNCTION) {
         return function_of((enum uw_function)(a->kind - UW_ACTIVATION_FUNCTION), a->a, a->b, x);
     }
@@ -193,7 +192,7 @@ static float value_of(const struct uw_activation *a, float x)
     case UW_ACTIVATION_TANH:
         return uw_tanhf(x);
     case UW_ACTIVATION_GELU:
-        return x * normal_below(x);
+        return x * normal_below(x, &density);
     case UW_ACTIVATION_GELU_TANH:
         return 0.5f * x * (1.0f + uw_tanhf(gelu_argument(x)));
     case UW_ACTIVATION_SILU:
@@ -205,7 +204,7 @@ static float value_of(const struct uw_activation *a, float x)
 /* f'(x) dy; v as in the slot. */
 static float slope_of(const struct uw_activation *a, float v, float dy)
 {
-    float s;
+    float s, density;
 
     if (a->kind >= UW_ACTIVATION_FUNCTION) {
         return function_slope((enum uw_function)(a->kind - UW_ACTIVATION_FUNCTION), a->a, a->b,
@@ -221,7 +220,8 @@ static float slope_of(const struct uw_activation *a, float v, float dy)
     case UW_ACTIVATION_TANH:
         return (1.0f - v * v) * dy;
     case UW_ACTIVATION_GELU:
-        return (normal_below(v) + v * normal_density(v)) * dy;
+        s = normal_below(v, &density);
+        return (s + v * density) * dy;
     case UW_ACTIVATION_GELU_TANH:
         s = uw_tanhf(gelu_argument(v));
         return (0.5f * (1.0f + s) + 0.5f * v * (1.0f - s * s) * 0.797884561f *

@@ -269,13 +269,42 @@ static int project(const struct uw_exec *e, const struct tape *t, enum part part
     return e->kernels->gemm(e, &m, x, t->l->param[WEIGHT_IH], a);
 }
 
-static int project_state(const struct uw_exec *e, const struct tape *t, const float *h, float *a)
+static enum uw_gemm_b again(bool first)
+{
+    return first ? UW_GEMM_B_FIRST : UW_GEMM_B_AGAIN;
+}
+
+/* Scratch of the two products of a time step with W_hh, which may stay packed in it. GRU's second
+ * product gets a third of it, if there is more than one of them needs. */
+static void exec_of_step(const struct uw_exec *e, const struct tape *t, struct uw_exec part[2],
+                         enum uw_gemm_b *b)
+{
+    part[0] = part[1] = *e;
+    if (t->l->def->kind != UW_LAYER_GRU) {
+        return;
+    }
+    size_t third = e->scratch_bytes / 3 / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
+    if (uw_workers_threads(e->workers) > 1 || third < step_bytes(t->l, e->kernels, t->whole_n)) {
+        *b = UW_GEMM_B_ONCE;
+        return;
+    }
+    part[0].scratch_bytes = e->scratch_bytes - third;
+    part[1].scratch_bytes = third;
+    part[1].scratch = (uint8_t *)e->scratch + part[0].scratch_bytes;
+}
+
+static int project_state(const struct uw_exec *e, const struct tape *t, enum uw_gemm_b b,
+                         const float *h, float *a)
 {
     struct uw_gemm m = product(t, STATE);
-    int rc = e->kernels->gemm(e, &m, h, t->l->param[WEIGHT_HH], a);
+    struct uw_exec part[2];
+    exec_of_step(e, t, part, &b);
+    m.b = b;
+    int rc = e->kernels->gemm(&part[0], &m, h, t->l->param[WEIGHT_HH], a);
     if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
         m = product(t, STATE_NEW);
-        rc = e->kernels->gemm(e, &m, h, weight_new(t->l), a + 3 * (size_t)m.n);
+        m.b = b;
+        rc = e->kernels->gemm(&part[1], &m, h, weight_new(t->l), a + 3 * (size_t)m.n);
     }
     return rc;
 }
@@ -369,7 +398,7 @@ static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
             rc = project(e, &t, INPUT_STEP, p->x + ((size_t)at * g->steps + s) * g->in, a);
         }
         if (rc == UW_OK && h_prev != NULL) {
-            rc = project_state(e, &t, h_prev, a);
+            rc = project_state(e, &t, p->x != NULL ? UW_GEMM_B_ONCE : again(i == 1), h_prev, a);
         }
         rc = rc < 0 ? rc : cell_forward(e, &t, h_prev, a_prev, a, h);
         h_prev = h;
@@ -421,13 +450,18 @@ static int cell_backward(const struct uw_exec *e, const struct tape *t, const fl
 }
 
 /* Compute dh of the previous step. */
-static int backward_state(const struct uw_exec *e, const struct tape *t, const float *a, float *dh)
+static int backward_state(const struct uw_exec *e, const struct tape *t, enum uw_gemm_b b,
+                          const float *a, float *dh)
 {
     struct uw_gemm m = product(t, BW_STATE);
-    int rc = e->kernels->gemm(e, &m, a, t->l->param[WEIGHT_HH], dh);
+    struct uw_exec part[2];
+    exec_of_step(e, t, part, &b);
+    m.b = b;
+    int rc = e->kernels->gemm(&part[0], &m, a, t->l->param[WEIGHT_HH], dh);
     if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
         m = product(t, BW_STATE_NEW);
-        rc = e->kernels->gemm(e, &m, a + 3 * (size_t)m.k, weight_new(t->l), dh);
+        m.b = b;
+        rc = e->kernels->gemm(&part[1], &m, a + 3 * (size_t)m.k, weight_new(t->l), dh);
     }
     return rc;
 }
@@ -450,7 +484,7 @@ static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t it
         rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
                            i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
                            g->last && i + 1 < g->steps ? NULL : dy, dh);
-        rc = rc < 0 || i == 0 ? rc : backward_state(e, &t, a, dh);
+        rc = rc < 0 || i == 0 ? rc : backward_state(e, &t, again(i + 1 == g->steps), a, dh);
     }
     return rc;
 }

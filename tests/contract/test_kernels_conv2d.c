@@ -49,6 +49,19 @@ static void test_conv2d_narrow_kernels_match_twin(void **state)
     }
 }
 
+/* Taps that are not adjacent, with more channels than a panel of the weight gradient has columns:
+ * sums in parts, and in place. */
+static void test_conv2d_taps_apart_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t dilation = 1; dilation <= 3; dilation++) {
+        check_shape(shape(40, 24, 60, 5, 5, 1, 1, 0, dilation, 1), 4, 2);
+        check_shape(shape(72, 20, 1, 70, 1, 3, 1, 0, dilation, 2), 3, 1);
+        check_shape(shape(19, 9, 12, 13, 3, 4, 1, 2, dilation, 1), 2, 3);
+    }
+    check_shape(shape(130, 128, 1, 40, 1, 3, 1, 0, 4, 1), 2, 2);
+}
+
 /* Too thin for a register tile: depthwise, and one or two outputs. */
 static void test_conv2d_thin_groups_match_twin(void **state)
 {
@@ -379,6 +392,7 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
 const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_every_option_matches_twin),
     cmocka_unit_test(test_conv2d_narrow_kernels_match_twin),
+    cmocka_unit_test(test_conv2d_taps_apart_match_twin),
     cmocka_unit_test(test_conv2d_thin_groups_match_twin),
     cmocka_unit_test(test_channels_are_added_and_summed_up),
     cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),

@@ -57,6 +57,29 @@ static void check_rows(const struct uw_gemm *whole, const float *a, const float 
     uw_test_release(parts);
 }
 
+/* The same in products that follow each other, with room to keep B packed. */
+static void check_rows_again(const struct uw_gemm *whole, const float *a, const float *b,
+                             size_t c_n, const float *c0, const float *c)
+{
+    const struct uw_kernels *k = uw_test_table();
+    struct uw_gemm g = *whole;
+    float *parts = uw_test_copy_floats(c_n, c0);
+    struct uw_test_exec e;
+    g.rows_of = whole->m;
+    g.m = whole->m / 3;
+    g.b = UW_GEMM_B_FIRST;
+    uw_test_exec_begin(&e, 1, k->gemm_scratch_bytes(k, &g, 1) +
+                                  sizeof(float) * ((size_t)g.n + 100) * (g.k + 1));
+    uint32_t i = 0;
+    for (; i + g.m <= whole->m && g.m > 0; i += g.m, g.b = UW_GEMM_B_AGAIN) {
+        assert_int_equal(k->gemm(&e.exec, &g, a + (g.trans_a ? i : (size_t)i * g.lda), b,
+                                 parts + (size_t)i * g.ldc), UW_OK);
+    }
+    uw_test_assert_same_bits(stored_n(i, g.n, g.ldc), c, parts);
+    uw_test_exec_end(&e);
+    uw_test_release(parts);
+}
+
 static void check_gemm(struct uw_gemm g, uint32_t pad)
 {
     const struct uw_kernels *k = uw_test_table();
@@ -86,6 +109,7 @@ static void check_gemm(struct uw_gemm g, uint32_t pad)
     }
     if (k->sequence->recurrence == NULL) {
         check_rows(&g, a, b, c_n, c0, one);
+        check_rows_again(&g, a, b, c_n, c0, one);
     }
     uw_test_release(one);
     uw_test_release(c0);

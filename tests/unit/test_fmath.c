@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * exp, log, tanh and erf over the whole range of float: error against the C library's double
- * functions, order of neighbours, NaN. UWASA_TEST_EVERY_FLOAT=1 takes every float, minutes. */
+ * functions, order of neighbours, NaN; and the tail of the normal distribution.
+ * UWASA_TEST_EVERY_FLOAT=1 takes every float, minutes. */
 #include "test_support.h"
 
 #include "uwasa/fmath.h"
@@ -81,11 +82,28 @@ static void test_fmath_odd_functions_are_odd(void **state)
     }
 }
 
+static void test_fmath_tail_of_the_normal_distribution(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits <= INFINITY_BITS; bits += STRIDE) {
+        float a = from_bits(bits), density, tail = uw_normal_tail(a, &density);
+        double want = 0.5 * erfc((double)a * sqrt(0.5)), of = exp(-0.5 * (double)a * (double)a);
+        double bound = a > 13.0f ? 2e-37 : fmin(1.5e-7, 2e-7 * (1.0 + (double)a * (double)a) * of);
+        if (!(fabs((double)tail - want) <= bound && fabs((double)density - of) <= 2.0 * bound)) {
+            fail_msg("tail of %a: %a, %g off; density %g off", (double)a, (double)tail,
+                     (double)tail - want, (double)density - of);
+        }
+    }
+    float density;
+    assert_true(isnan(uw_normal_tail(NAN, &density)) && isnan(density));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fmath_stays_within_its_bound_and_rises),
         cmocka_unit_test(test_fmath_odd_functions_are_odd),
+        cmocka_unit_test(test_fmath_tail_of_the_normal_distribution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

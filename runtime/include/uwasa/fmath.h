@@ -47,6 +47,10 @@ float uw_tanhf(float x);
 /* Error function. NaN for NaN. */
 float uw_erff(float x);
 
+/* Share of the standard normal distribution above a >= 0, and e^(-a^2 / 2). Both are 0 above 13,
+ * where they would be below 2e-37. NaN for NaN. */
+float uw_normal_tail(float a, float *exponential);
+
 /* Are all x[n] finite? Also works with compilers that assume so. */
 bool uw_all_finite(const float *x, size_t n);
 

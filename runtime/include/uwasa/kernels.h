@@ -42,6 +42,13 @@ struct uw_exec {
     size_t scratch_bytes;
 };
 
+/* B of products that follow each other. A table may leave B packed in scratch. */
+enum uw_gemm_b {
+    UW_GEMM_B_ONCE,
+    UW_GEMM_B_FIRST,                /* the next product has the same shape, B and scratch */
+    UW_GEMM_B_AGAIN                 /* as the previous product, and nobody used its scratch since */
+};
+
 /* C = alpha * op(A) op(B) + beta * C, op(A) is [m][k], op(B) is [k][n], C is [m][n].
  * ld* is the number of elements from one stored row to the next. */
 struct uw_gemm {
@@ -52,6 +59,7 @@ struct uw_gemm {
                                        same bits as in it, unless the table has recurrence slots.
                                        0: a product of its own */
     float alpha, beta;
+    enum uw_gemm_b b;
 };
 
 struct uw_conv2d {
