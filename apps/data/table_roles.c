@@ -273,11 +273,27 @@ static bool take_named_label(struct choice *c)
                 uw_column_text(c->t, k, text));
         return true;
     }
-    if (label != NULL && k == UINT32_MAX && c->inputs == 1) {
-        uw_note(c->notes, "WARNING: no column \"%.40s\", the label of the training data: another "
-                "one is taken; label=NAME decides, label=none is for samples without", label);
-    }
     return false;
+}
+
+/* The label or a value of the training data that no column has by its name, beside others that
+ * could be taken for it; NULL: there is none. */
+static const char *find_lacking(const struct choice *c)
+{
+    const struct uw_data_columns *like = c->config->like;
+    if (c->feature == NULL || c->left_n == c->inputs || c->o->label != NULL ||
+        c->o->labels != NULL) {
+        return NULL;
+    }
+    if (like->label != NULL && find_name(c, like->label) == UINT32_MAX) {
+        return like->label;
+    }
+    for (uint32_t k = 0; like->targets != NULL && k < like->targets_n; k++) {
+        if (find_name(c, like->targets[k]) == UINT32_MAX) {
+            return like->targets[k];
+        }
+    }
+    return NULL;
 }
 
 /* ---- the label or the values ---- */
@@ -486,6 +502,15 @@ static int take_behind(struct choice *c)
     return n == 1 ? decide_kind(c, from) : UW_OK;
 }
 
+/* Whether samples are used alone. `whole`: no column is left; `lacking`: not the label's. */
+static bool needs_nothing(const struct choice *c, bool whole, bool lacking)
+{
+    enum uw_data_wanted wanted = c->config->wanted;
+    bool nothing = wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole || lacking);
+    bool twin = wanted == UW_DATA_WANT_ANY && whole && c->inputs == c->outputs;
+    return nothing || twin || (c->config->asks && (whole || lacking));
+}
+
 static int choose_target(struct choice *c)
 {
     const struct uw_table_options *o = c->o;
@@ -513,12 +538,17 @@ static int choose_target(struct choice *c)
     if (!none && o->labels == NULL && take_named_label(c)) {
         return decide_kind(c, c->r->targets[0]);
     }
+    const char *lacking = find_lacking(c);
     bool whole = c->inputs != 0 && c->left_n == c->inputs;
-    bool nothing = c->config->wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole);
-    bool twin = c->config->wanted == UW_DATA_WANT_ANY && whole && c->inputs == c->outputs;
-    if (none || nothing || twin || o->labels != NULL || (c->config->asks && whole)) {
+    if (none || o->labels != NULL || needs_nothing(c, whole, lacking != NULL)) {
         c->r->role = UW_ROLE_NOTHING;
         return UW_OK;
+    }
+    if (lacking != NULL) {
+        return uw_error_set(c->err, UW_ERR_MISMATCH,
+                            "%.80s: no column \"%.40s\", the training data's label or value: "
+                            "label=NAME or target=NAME names another one, uwasa predict asks "
+                            "without", c->t->path, lacking);
     }
     if (whole && c->t->columns[end_of(c, true)].words_n == 0) {
         return uw_error_set(c->err, UW_ERR_MISMATCH,

@@ -28,7 +28,8 @@ struct uw_roles {
 /* Choose the columns.
  *   config   the model's sizes, and what the samples are wanted for
  * Returns UW_OK, UW_ERR_INVALID (an option names no column), UW_ERR_CORRUPT (no column is left, or
- * one that is needed holds no numbers; err names the place), UW_ERR_NOMEM. Close in any case. */
+ * one that is needed holds no numbers; err names the place), UW_ERR_MISMATCH (no column for the
+ * label, or that of the training data is not there), UW_ERR_NOMEM. Close in any case. */
 int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct uw_table_options *o,
                     const struct uw_data_config *config, struct uw_notes *notes,
                     struct uw_error *err);

@@ -601,9 +601,14 @@ static void test_table_label_is_found_by_its_name_again(void **state)
     expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 0);
     uw_data_close(&d);
     write_text("a.csv", "a,b,damp,class\n1,5,0,1\n2,6,1,1\n3,7,0,0\n4,8,1,0\n");
-    d = open_good(csv(",test=0"), &config);
-    expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 0);
-    expect_told(&d, "WARNING: no column \"wet\", the label of the training data");
+    d = open_good(csv(",label=damp,test=0"), &config);
+    expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 1);
+    uw_data_close(&d);
+    expect_refused(csv(",test=0"), &config, UW_ERR_MISMATCH, "no column \"wet\", the training");
+    config.asks = true;
+    d = open_good(csv(""), &config);
+    assert_int_equal(d.base->samples_n, 4);
+    expect_told(&d, "no label");
     uw_data_close(&d);
     uw_data_close(&first);
 }
@@ -658,6 +663,8 @@ static void test_table_values_keep_their_order_by_name(void **state)
     d = open_good(csv(",target=tiny+other,test=0"), &config);
     expect_told(&d, "WARNING: the model was trained on other values, as \"price\"");
     uw_data_close(&d);
+    write_text("a.csv", "x,price,rooms\n1,2000,1\n2,4000,2\n");
+    expect_refused(csv(",test=0"), &config, UW_ERR_MISMATCH, "no column \"tiny\", the trainin");
     uw_data_close(&first);
 }
 

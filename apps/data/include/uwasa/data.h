@@ -67,7 +67,9 @@
  *
  * With an earlier set (`like`) whose columns have names, features, label and values are found by
  * them, in any order, and a standard scale, that of values and the means for gaps are the earlier
- * ones. True and false are 1 and 0.
+ * ones. Where other columns are left, and the label's or a value's is not there, no other one is
+ * taken without being named: UW_ERR_MISMATCH, or, if answers are asked for, samples alone. True and
+ * false are 1 and 0.
  *
  * Words are classes in alphabetical order. Whole numbers from 0 that the model has are classes
  * themselves; those from 1 to its last one are counted from 0; others, as -1 and 1, or 0, 10 and
