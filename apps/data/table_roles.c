@@ -119,18 +119,36 @@ static bool has_first(const struct choice *c, const char *list)
     return found;
 }
 
+/* Leave out a column without a name in front, and those that pandas has named "Unnamed: 0" or, in a
+ * file of its own that it read again, "Unnamed: 0.1". Returns whether there is one. */
+static bool leave_out_unnamed(struct choice *c)
+{
+    static const char unnamed[] = "unnamed: 0";
+    static const char *const index[] = {"rownames", "row.names", "row_names", "", NULL};
+    uint32_t n = 0;
+    for (const char *name; n + 1 < c->t->columns_n; n++) {
+        name = c->t->columns[n].name;
+        const struct uw_cell begin = {.text = name, .bytes = sizeof unnamed - 1};
+        bool again = name != NULL && strlen(name) >= begin.bytes && uw_cell_is(&begin, unnamed);
+        if (!again && (n != 0 || !name_is(c->t, 0, index))) {
+            break;
+        }
+        leave_out(c, n, "it has no name, and is taken for the numbers of the lines");
+    }
+    return n != 0;
+}
+
 /* The row numbers or names that R, pandas and databases put in front. */
 static void leave_out_index(struct choice *c)
 {
-    static const char *const index[] = {"unnamed: 0", "rownames", "row.names", "row_names", NULL};
     static const char *const id[] = {"id", "index", "idx", "no", "nr", "row", "sample", "rownum",
                                      NULL};
     const struct uw_column *first = &c->t->columns[0];
-    bool unnamed = first->name != NULL && first->name[0] == '\0' && c->t->columns_n > 1;
     bool counts = first->counts && first->numbers_n == c->t->rows_n && c->t->rows_n > 2;
-    if (unnamed || name_is(c->t, 0, index)) {
-        leave_out(c, 0, "it has no name, and is taken for the numbers of the lines");
-    } else if (name_is(c->t, 0, id) && (counts || is_one_too_many(c))) {
+    if (leave_out_unnamed(c)) {
+        return;
+    }
+    if (name_is(c->t, 0, id) && (counts || is_one_too_many(c))) {
         leave_out(c, 0, counts ? "it counts the lines" : "by its name it numbers the samples");
     } else if (counts && is_one_too_many(c)) {
         leave_out(c, 0, "it counts the lines, and the model takes one column less");
@@ -597,6 +615,13 @@ static uint32_t list_words(const struct choice *c, char list[64])
     return n;
 }
 
+/* Whether a word is a date or a time: 2026-01-31, 31.1.2026, 12:30:00. */
+static bool is_date(const char *word)
+{
+    char a[2], b[2], digit[2];
+    return sscanf(word, "%*[0-9]%1[-/.:]%*[0-9]%1[-/.:]%1[0-9]", a, b, digit) == 3 && *a == *b;
+}
+
 /* Every feature must be numbers. */
 static int check_numbers(const struct choice *c)
 {
@@ -615,7 +640,8 @@ static int check_numbers(const struct choice *c)
     if (worst == NULL) {
         return UW_OK;
     }
-    char text[64], list[64], hint[200] = "; delimiter= and skip= tell where numbers are";
+    char text[64], list[64], hint[200] = "; a gap is an empty cell, NaN, NA, null or ?; "
+                                        "delimiter= and skip= tell where numbers are";
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
     bool word = strcmp(fault, "not a number") == 0;
@@ -625,6 +651,10 @@ static int check_numbers(const struct choice *c)
     } else if (word && x->words_n > x->numbers_n && list_words(c, list) > 1) {
         snprintf(hint, sizeof hint, "; columns of words are no features: pandas.get_dummies makes "
                  "numbers of them, drop=%s leaves them out, label=NAME makes one the label", list);
+    } else if (word && x->words_n > x->numbers_n && is_date(worst->text)) {
+        snprintf(hint, sizeof hint, "; %s holds dates or times, features are numbers, as days "
+                 "since the first one are: drop=%u leaves it out", uw_column_text(c->t, at, text),
+                 (unsigned)at + 1);
     } else if (word && x->words_n > x->numbers_n) {
         snprintf(hint, sizeof hint, "; %s holds words, features are numbers: pandas.get_dummies "
                  "makes them, drop=%u leaves it out, label=%u makes it the label",

@@ -329,7 +329,7 @@ bool uw_cell_truth(const struct uw_cell *c, float *value)
 
 bool uw_cell_missing(const struct uw_cell *c)
 {
-    static const char *const words[] = {"?", "na", "n/a", "nan", "null", "none"};
+    static const char *const words[] = {"?", "na", "n/a", "nan", "null", "none", "<na>"};
     bool missing = c->bytes == 0 || is_error(c->text, c->bytes);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         missing = missing || uw_cell_is(c, words[i]);

@@ -326,7 +326,7 @@ table 'print "\"date\",\"Temperature\",\"Light\",\"Occupancy\""
                400 * c + 100 * r(), c) }' >occupancy.txt
 inputs 2 1
 refused csv:occupancy.txt
-told 'column 2 "date" holds words, .*, drop=2 leaves it out'
+told 'column 2 "date" holds dates or times, .* drop=2 leaves it out'
 train csv:occupancy.txt,drop=2,scale=standard
 told 'label in column 5 "Occupancy"'
 above test_accuracy 0.9

@@ -77,6 +77,9 @@ static const struct form writers[] = {
      {{0.5f, 1.5f, 2.5f}, 1}, {{1.0f, 2.0f, 3.0f}, 0}, 2, 2, "counts 0, 1, 2"},
     {"pandas with its index", ",a,b,y\n0,0.5,1.5,1\n1,2.5,3.5,0\n", "", 2, 2,
      {{0.5f, 1.5f}, 1}, {{2.5f, 3.5f}, 0}, 2, 2, "column 1 is left out"},
+    {"pandas with two indices", ",Unnamed: 0.1,Unnamed: 0,a,b,y\n4,4,0,<NA>,1.5,1\n5,5,1,2,3.5,0\n",
+     ",missing=mean", 2, 2, {{2.0f, 1.5f}, 1}, {{2.0f, 3.5f}, 0}, 2, 2,
+     "column 3 \"Unnamed: 0\" is left out"},
     {"R's write.csv", "\"\",\"a\",\"b\",\"y\"\n\"1\",0.5,1.5,\"u\"\n\"2\",2.5,3.5,\"v\"\n", "", 2,
      2, {{0.5f, 1.5f}, 0}, {{2.5f, 3.5f}, 1}, 2, 2, "column 1 is left out"},
     {"R's write.table", "\"a\" \"b\" \"y\"\n\"1\" 0.5 1.5 0\n\"2\" 2.5 3.5 1\n", "", 2, 2,
@@ -242,8 +245,10 @@ static void test_table_that_cannot_be_read_says_what_helps(void **state)
         {"1,a,b,c,d,e,f,g,h,i,j,k,l,m,n,1\n2,a,b,c,d,e,f,g,h,i,j,k,l,m,n,0\n", ",label=16",
          "drop=2+3+4+5+6+7+8+9+10+11+12+13+... (14 columns) leaves them out"},
         {"day,a,b,c,d,y\n2020-01-01,1,1,1,1,0\n2020-01-02,2,2,2,2,1\n2020-01-03,3,3,4,3,0\n", "",
-         "column 1 \"day\" holds words, features are numbers: pandas.get_dummies makes them, "
-         "drop=1"},
+         "column 1 \"day\" holds dates or times, features are numbers, as days since the first one "
+         "are: drop=1"},
+        {"a,b,y\n12 V,1,0\n1.2 V,2,1\n7 V,3,0\n", ",label=y", "column 1 \"a\" holds words"},
+        {"1,2,7,0\n3,-,7,1\n5,6,7,1\n", "", "a.csv:2:3: \"-\": not a number; a gap is an empty"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct uw_data d;
