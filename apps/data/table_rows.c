@@ -17,7 +17,8 @@ int uw_table_rows_open(struct uw_table_rows *r, FILE *file, const char *name,
     *r = (struct uw_table_rows){.file = file, .name = name};
     bool known = fstat(fileno(r->file), &st) == 0;
     if (known && S_ISDIR(st.st_mode)) {
-        return uw_error_set(err, UW_ERR_IO, "%.160s: is a folder, needs a file of rows", name);
+        return uw_error_set(err, UW_ERR_IO, "%.160s: is a folder, needs a file of rows; --data "
+                            "images:DIR or sounds:DIR asks about the files in one", name);
     }
     r->arrives = !known || !S_ISREG(st.st_mode);
     return UW_OK;

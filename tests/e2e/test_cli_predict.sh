@@ -309,7 +309,8 @@ done <<'END'
 2|--weights disc.safetensors|--model: is needed
 2|--model disc.json|--weights: is needed
 1|--model disc.json --weights disc.safetensors nothing.csv|nothing.csv: No such file
-1|--model disc.json --weights disc.safetensors .|is a folder
+1|--model disc.json --weights disc.safetensors .|is a folder, needs a file of rows; --data images:DIR
+2|--model disc.json --weights disc.safetensors a.png b.png|b.png: is one too many, see uwasa predict --help
 1|--model disc.json --weights disc.safetensors four.csv|four.csv:1: 4 cells, the model takes 2 numbers, or all 3 columns
 1|--model disc.json --weights disc.safetensors|no row of numbers
 2|--model disc.json --weights disc.safetensors --data csv:disc.csv rows.csv|leave FILE out

@@ -617,6 +617,20 @@ def test_255_in_bytes_of_masks_does_not_count_and_channels_may_be_last():
     numpy.testing.assert_array_equal(*answers)
 
 
+def test_statistics_of_a_part_that_is_not_trained():
+    """train="last:1" moves the running statistics below, "frozen" keeps them."""
+    x, y = points(40)
+    for said, frozen in ((dict(train="last:1"), False), ({}, True)):
+        model = uwasa.Model({"name": "part", "input": [4], "layers": [
+            {"name": "bn", "type": "batchnorm", "frozen": frozen},
+            {"name": "head", "type": "dense", "out": 3}]}, verbose=0, threads=1)
+        before = model.state_dict()
+        model.fit(x, y, lr=0.1, **said)
+        moved = {name for name, a in model.state_dict().items() if (a != before[name]).any()}
+        statistics = {"bn.running_mean", "bn.running_var"}
+        assert moved == {"head.weight", "head.bias"} | (set() if frozen else statistics)
+
+
 X, Y = points(6)
 WRONG = [
     (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),
@@ -642,6 +656,8 @@ WRONG = [
     (dict(x=X, y=Y, epochs=1, steps=2), "steps and epochs: give one of them"),
     (dict(x=X, y=Y, patience=2), "patience: needs a test"),
     (dict(x=X, y=Y, test=(X, Y[:2])), "y: has 2 rows"),
+    (dict(x=X, y=Y, test="images:new"), "test: needs (x, y); a dataset names its own"),
+    (dict(x=X, y=Y, test=X), "test: needs (x, y)"),
     (dict(x=X, y=Y, scale="much"), "scale=much: needs none, 255 or standard"),
     (dict(x=X, y=Y, target_scale="standard"), "target_scale is for values"),
     (dict(x="csv:none.csv"), "none.csv")]
@@ -662,8 +678,9 @@ def test_samples_without_an_answer_are_named():
         x = X.copy()
         x[4, 2] = numpy.nan
         model.predict(x)
-    with pytest.raises(ValueError, match="csv:new.csv: predict takes an array"):
-        model.predict("csv:new.csv")
+    for of, words in (("csv:new.csv", "--data csv:new.csv"), (pathlib.Path("new.png"), "FILE new.png")):
+        with pytest.raises(ValueError, match=f"{of}: predict takes an array .* {words}` answers them"):
+            model.predict(of)
 
 
 def test_a_loss_that_explodes_leaves_the_weights_of_before():

@@ -533,7 +533,9 @@ static int unexpected(const struct uw_args_spec *spec, const char *arg)
         return uw_cli_error(spec->command, UW_EXIT_USAGE,
                             "%s: not expected here, did you mean --config %s?", arg, arg);
     }
-    return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: not expected here, see uwasa %s --help",
+    return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                        spec->positional_max != 0 ? "%s: is one too many, see uwasa %s --help"
+                                                  : "%s: not expected here, see uwasa %s --help",
                         arg, spec->command);
 }
 

@@ -59,7 +59,7 @@ class Model:
         y     labels (whole numbers, words, or one-hot), values, or a class for each pixel or token:
               below 0, or 255 in bytes, it does not count; a tuple of them for several outputs; None:
               loss="autoencoder". What labels are called is model.classes
-        test  (x, y), tested after each epoch
+        test  (x, y), tested after each epoch; a dataset names its own, as "csv:mine.csv,test=other.csv"
         missing       "drop": samples with NaN, or None, are left out; "mean": the column's mean is put
                       in its place, and with scale="standard" in later calls, too
         scale         "standard": x gets mean 0 and deviation 1, here and in later calls; 255
@@ -69,6 +69,8 @@ class Model:
 
         Ctrl-C stops: the model has the weights so far, model.history what was told. After an error
         it has the weights of before."""
+        if test is not None and not (isinstance(test, (tuple, list)) and len(test) == 2):
+            raise ValueError('test: needs (x, y); a dataset names its own, as "csv:mine.csv,test=other.csv"')
         gaps = arrays.Gaps(options.pop("missing", None), self._means())
         train, keep, classes = self._data(x, y, verbose, gaps)
         data = b"arrays" if train else os.fsencode(x)
@@ -206,8 +208,9 @@ class Model:
     def _forward(self, x, raw, width, verbose):
         self._found = []
         if isinstance(x, (str, os.PathLike)):
-            raise ValueError(f"x: {x}: predict takes an array of samples; evaluate reads datasets, "
-                             f"and `uwasa predict --data {x}` answers them")
+            flag = "--data " if ":" in str(x) else ""
+            raise ValueError(f"x: {x}: predict takes an array of samples; evaluate reads datasets, and "
+                             f"`uwasa predict --model M --weights FILE {flag}{x}` answers them")
         x = arrays.samples(x, self.input, self._told(verbose), self._known)
         out = numpy.empty((x.shape[0], width), numpy.float32)
         with self._busy(verbose):
