@@ -115,13 +115,8 @@ int uw_dense_fw_packed(const struct uw_exec *all, const struct uw_dense *d, uint
         return UW_OK;
     }
     struct uw_gemm g = fw_gemm(d, batch_n);
-    if (b != NULL) {
-        for (uint32_t n = 0; n < batch_n; n++) {
-            memcpy(y + (size_t)n * d->out, b, d->out * sizeof(float));
-        }
-        g.beta = 1.0f;
-    }
-    return uw_gemm_packed(e, &g, x, w, y);
+    g.beta = b != NULL ? 1.0f : 0.0f;
+    return uw_gemm_from_packed(e, &g, b, x, w, y);
 }
 
 static void bw_input_task(void *arg, uint32_t task, uint32_t thread)

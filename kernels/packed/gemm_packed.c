@@ -3,6 +3,8 @@
 #include "packed/product.h"
 #include "ref/ref.h"
 
+#include <string.h>
+
 /* Below this many multiplications packing costs more than it saves: the reference is called. */
 #define SMALL 2048.0
 
@@ -69,10 +71,20 @@ static struct uw_product product_of(const struct uw_tile *t, const struct uw_gem
     return p;
 }
 
-int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                   float *c)
+static void start_all(const struct uw_gemm *g, const float *start, float *c)
+{
+    for (uint32_t i = 0; i < g->m; i++) {
+        memcpy(c + (size_t)i * g->ldc, start, g->n * sizeof(float));
+    }
+}
+
+int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *start,
+                        const float *a, const float *b, float *c)
 {
     if (is_small(g)) {
+        if (start != NULL) {
+            start_all(g, start, c);
+        }
         return uw_gemm_ref(e, g, a, b, c);
     }
     struct matrix m = {b, g->ldb, g->trans_b};
@@ -88,7 +100,18 @@ int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float
             p = keeping;
         }
     }
+    p.start = start;
+    if (start != NULL && p.k_parts > 1) {
+        start_all(g, start, c);
+        p.start = NULL;
+    }
     return uw_product_run(e, &p);
+}
+
+int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                   float *c)
+{
+    return uw_gemm_from_packed(e, g, NULL, a, b, c);
 }
 
 size_t uw_gemm_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_gemm *g,

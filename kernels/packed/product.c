@@ -397,6 +397,15 @@ static const float *right_block(const struct run *r, const struct uw_block *bloc
     return b;
 }
 
+/* Write p->start to a part of C, just before its first sums are added. */
+static void start_rows(const struct uw_product *p, const struct part *part, uint32_t cols)
+{
+    for (uint32_t i = part->i0; i < part->i0 + part->rows; i++) {
+        memcpy(part->group + i * part->c->row_stride + part->j0, p->start + part->j0,
+               cols * sizeof(float));
+    }
+}
+
 /* Compute one block of C, over all of k or one of k_parts. */
 static void run_task(void *arg, uint32_t task, uint32_t thread)
 {
@@ -441,6 +450,10 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
         whole.add = !first || beta != 0.0f;
         for (whole.i0 = i_begin; whole.i0 < i_end; whole.i0 += rows_most) {
             whole.rows = min_u32(rows_most, i_end - whole.i0);
+            if (first && p->start != NULL) {
+                whole.j0 = block.j0;
+                start_rows(p, &whole, block.jn);
+            }
             pack_left(p, &block, whole.i0, whole.rows, a);
             for (uint32_t j = 0; j < block.jn; j += t->nr) {
                 whole.j0 = block.j0 + j;

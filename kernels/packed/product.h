@@ -87,6 +87,8 @@ struct uw_product {
     struct uw_sink c;
     float beta;                 /* 0 never reads C */
     const float *bias;          /* [groups * m], added to each row; NULL: none */
+    const float *start;         /* [n]: what every row of C is first; one group, k_parts 1, beta 1,
+                                   no pitch; NULL: none */
 };
 
 /* Choose block sizes from groups, m, n, k, threads and b.locate. k_unit: k_block becomes a multiple
