@@ -115,6 +115,16 @@ static size_t band_width(const struct uw_image *v)
     return (size_t)(v->out_w - 1) * v->step_w + (size_t)(v->kernel_w - 1) * v->dilation_w + 1;
 }
 
+/* What a block of pixels_n pixels needs of an image of one row: that many columns at most. */
+static struct uw_image window_of(const struct uw_image *v, uint32_t pixels_n)
+{
+    struct uw_image w = *v;
+    if (v->out_h == 1 && pixels_n < v->pitch) {
+        w.out_w = w.pitch = pixels_n;
+    }
+    return w;
+}
+
 /* Most band rows for pixels_n consecutive pixels. They have at most `rows` rows of pixels in
  * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. A wide image can end
  * within a row, so that every further piece may add one. */
@@ -140,7 +150,8 @@ static size_t band_channels_max(const struct uw_image *v, uint32_t taps_n)
 /* Most floats in the band of a block, or SIZE_MAX. */
 static size_t band_n_max(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n)
 {
-    return uw_size_mul(uw_size_mul(band_rows_max(v, pixels_n), band_width(v)),
+    const struct uw_image window = window_of(v, pixels_n);
+    return uw_size_mul(uw_size_mul(band_rows_max(v, pixels_n), band_width(&window)),
                        band_channels_max(v, taps_n));
 }
 
@@ -241,13 +252,15 @@ static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint3
     }
 }
 
-/* Copy the input of pixels p0 .. p0+pn-1 from channels c0 .. c0+cn-1; fill pixel_at.
+/* Copy the input of pixels p0 .. p0+pn-1 from channels c0 .. c0+cn-1; fill pixel_at. The rows of
+ * the band are those of window; each begins at the column of its first pixel in it.
  *
  * Returns the floats from one channel of the band to the next. */
-static size_t fill_band(const struct uw_image *v, const float *group, struct band *b, uint32_t p0,
-                        uint32_t pn, uint32_t c0, uint32_t cn)
+static size_t fill_band(const struct uw_image *v, struct uw_image window, const float *group,
+                        struct band *b, uint32_t p0, uint32_t pn, uint32_t c0, uint32_t cn)
 {
-    size_t width = band_width(v), hw = (size_t)v->h * v->w;
+    bool cut = window.pitch < v->pitch;
+    size_t width = band_width(&window), hw = (size_t)v->h * v->w;
     uint32_t cols = uw_image_cols(v);
     size_t rows_n = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {         /* count the rows, then copy them */
@@ -259,16 +272,18 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
             uint32_t last = (q + n - 1) / v->pitch;
             last = last < v->out_h ? last : v->out_h - 1; /* ignore what pads a piece */
             size_t rows = (size_t)(last - first) * v->step_h + span_h(v);
+            window.left = v->left - (cut ? (int64_t)q * v->step_w : 0);
             for (uint32_t c = 0; pass == 1 && c < cn; c++) {
                 const float *plane = group + image * v->image_stride + (c0 + c) * hw;
                 for (size_t r = 0; r < rows; r += v->kernel_h == 1 ? v->step_h : 1) {
-                    copy_row(v, plane, (int64_t)((size_t)first * v->step_h + r),
+                    copy_row(&window, plane, (int64_t)((size_t)first * v->step_h + r),
                              c + AHEAD < cn ? AHEAD * hw : 0,
                              b->at + c * plane_n + (row0 + r) * width);
                 }
             }
             if (pass == 1) {
-                list_pixels(v, row0 * width, q % v->pitch, n, b->pixel_at + (p - p0));
+                list_pixels(&window, row0 * width, cut ? 0 : q % v->pitch, n,
+                            b->pixel_at + (p - p0));
             }
             row0 += rows;
             p += n;
@@ -461,8 +476,10 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
     struct band b = {.pixel_at = work};
     b.tap_at = b.pixel_at + pn;
     b.at = (float *)(void *)(b.tap_at + tn);
-    size_t plane_n = fill_band(v, v->src + block->group * v->group_stride, &b, p0, pn, c0, cn);
-    list_taps(v, plane_n, t0, tn, b.tap_at);
+    const struct uw_image window = window_of(v, pn);
+    size_t plane_n = fill_band(v, window, v->src + block->group * v->group_stride, &b, p0, pn, c0,
+                               cn);
+    list_taps(&window, plane_n, t0, tn, b.tap_at);
     return (struct uw_columns){.base = b.at, .at = v->pixels_inner ? b.pixel_at : b.tap_at,
                                .column = v->pixels_inner ? b.tap_at : b.pixel_at};
 }
