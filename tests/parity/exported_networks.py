@@ -67,6 +67,7 @@ CONSTANT = {    # what the older exporter's files do not tell from parameters: -
 
 COMPUTED = {    # what the newer exporter computes in advance, and trains as a plain weight
     "standardized_convolution", "normalized_convolution", "factored_convolution",
+    "normalized_transposed", "normalized_transposed_1d", "normalized_lstm",
     "cosine_head",
 }
 

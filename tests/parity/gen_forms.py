@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/parity/gen_forms.py DIR - ONNX files in forms that PyTorch's exporter does not write today
 
-Writes DIR/forms.onnx with DIR/forms.weights, DIR/old.onnx, DIR/new.onnx and DIR/shared.onnx, each
-with a .txt as gen_onnx.py does; the outputs are computed here. forms: nodes out of order, weights
+Writes DIR/forms.onnx with DIR/forms.weights, DIR/old.onnx, DIR/new.onnx, DIR/shared.onnx and
+DIR/places.onnx, each with a .txt as gen_onnx.py does; the outputs are computed here. forms: nodes out of order, weights
 in another file, in float16, bfloat16 and int8, calls of functions with attributes, an If with a
 constant condition. old: opset 7, where initializers are inputs, too, and limits and lists are
 attributes. new: operators of opset 23 that stand for several others. shared: RotaryEmbedding, and
-an Attention whose heads share keys. Needs Python alone; the tests read what is committed in
+an Attention whose heads share keys. places: GatherND, ScatterND and their relatives, also by
+indices that count samples. Needs Python alone; the tests read what is committed in
 tests/parity/onnx."""
 
 import math
@@ -65,6 +66,8 @@ def attribute(name, value=None, refers=None):
         return out + real(2, value) + number(20, 1)
     if isinstance(value, int):
         return out + number(3, value) + number(20, 2)
+    if isinstance(value, str):
+        return out + part(4, value) + number(20, 3)
     if isinstance(value, bytes):            # a graph
         return out + part(6, value) + number(20, 5)
     return out + b"".join(number(8, v) for v in value) + number(20, 7)
@@ -309,12 +312,71 @@ def shared(folder):
           "reshape matmul reshape reduce flatten dense", x, y)
 
 
+def places(folder):
+    """Samples of 4 by 3."""
+    nodes = [
+        node("Transpose", "places_first", ["x"], ["t"], [attribute("perm", [1, 2, 0])]),
+        node("GatherND", "pairs", ["t", "pairs"], ["p"]),
+        node("Transpose", "samples_first", ["p"], ["a"], [attribute("perm", [1, 0])]),
+        node("Shape", "shape", ["x"], ["sizes"], [attribute("end", 1)]),
+        node("Squeeze", "number", ["sizes"], ["n"]),
+        node("Range", "samples", ["zero", "n", "one"], ["i"]),
+        # as_strided: elements 5 and 0 of each sample
+        node("Reshape", "flat", ["x", "all"], ["f"]),
+        node("Mul", "starts", ["i", "twelve"], ["i12"]),
+        node("Reshape", "column", ["i12", "rows"], ["at12"]),
+        node("Add", "strided", ["at12", "elements"], ["at_b"]),
+        node("Gather", "as_strided", ["f", "at_b"], ["b"]),
+        # c[:, [2, 0, 1]] = a
+        node("Concat", "four", ["sizes", "four"], ["n4"], [attribute("axis", 0)]),
+        node("ConstantOfShape", "zeros", ["n4"], ["c0"]),
+        node("Concat", "three", ["sizes", "three"], ["n3"], [attribute("axis", 0)]),
+        node("Reshape", "sample", ["i", "rows"], ["i1"]),
+        node("Expand", "samples_of_three", ["i1", "n3"], ["i3"]),
+        node("Expand", "columns_of_three", ["turned", "n3"], ["k3"]),
+        node("Unsqueeze", "first", ["i3", "last"], ["first"]),
+        node("Unsqueeze", "second", ["k3", "last"], ["second"]),
+        node("Concat", "index", ["first", "second"], ["at_c"], [attribute("axis", -1)]),
+        node("ScatterND", "put", ["c0", "at_c", "a"], ["c"]),
+        # d[:, 1] += b[:, 0] + b[:, 1]
+        node("Shape", "shape_b", ["b"], ["n2"]),
+        node("Expand", "ones", ["ones", "n2"], ["at_d"]),
+        node("ScatterElements", "add", ["c", "at_d", "b"], ["d"],
+             [attribute("axis", 1), attribute("reduction", "add")]),
+        node("Expand", "picks", ["picks", "n3"], ["at_e"]),
+        node("GatherElements", "pick", ["d", "at_e"], ["e"], [attribute("axis", 1)]),
+        # of constants
+        node("ScatterND", "constant", ["const_a", "two", "const_b"], ["k4"]),
+        node("GatherND", "turn", ["k4", "back"], ["k"]),
+        node("Add", "sum", ["e", "k"], ["y"]),
+    ]
+    tensors = [integers("pairs", [3, 2], [0, 2, 3, -1, 1, 0]), integers("zero", [], [0]),
+               integers("one", [], [1]), integers("all", [1], [-1]), integers("twelve", [], [12]),
+               integers("rows", [2], [-1, 1]), integers("elements", [2], [5, 0]),
+               integers("four", [1], [4]), integers("three", [1], [3]),
+               integers("turned", [3], [2, 0, 1]), integers("last", [1], [-1]),
+               integers("ones", [1, 2], [1, 1]), integers("picks", [1, 3], [3, 0, 1]),
+               floats("const_a", [4], [0.0] * 4), integers("two", [2, 1], [1, -1]),
+               floats("const_b", [2], [2.0, -1.0]), integers("back", [3, 1], [3, 1, 0])]
+    with open(f"{folder}/places.onnx", "wb") as f:
+        f.write(model(11, 18, graph(nodes, tensors, [value("x", ["N", 4, 3])],
+                                    [value("y", ["N", 3])])))
+    x = [some(12) for _ in range(2)]
+    y = []
+    for v in x:
+        a = [v[2], v[11], v[3]]
+        d = [a[1], a[2] + v[5] + v[0], a[0], 0.0]
+        y.append([d[3] - 1.0, d[0] + 2.0, d[1]])
+    write(folder, "places", "flatten flatten take take concat take take parameter arithmetic", x, y)
+
+
 def main():
     random.seed(7)
     forms(sys.argv[1])
     old(sys.argv[1])
     new(sys.argv[1])
     shared(sys.argv[1])
+    places(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -653,6 +653,68 @@ if hasattr(F, "scaled_dot_product_attention"):      # PyTorch 2
         return last(y.transpose(1, 2).flatten(2).mean(1))
 
 
+# Elements by their places
+
+@network((6, 16), lambda: [nn.Conv1d(6, 4, 3), nn.Conv1d(4, 5, 3)])
+def upsampled_series(x, conv, last):
+    y = F.interpolate(conv(x), scale_factor=2, mode="linear", align_corners=True)
+    return last(F.interpolate(y.tanh(), size=31, mode="linear", align_corners=False)).mean(2)
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(48, 5)])
+def pairs_of_rows(x, mix, last):
+    y = mix(x)
+    i, j = torch.triu_indices(10, 10, 1)
+    products = (y @ y.transpose(1, 2))[:, i, j]
+    return last(torch.cat([products, y[:, [0, 3, 7], [2, 2, 5]]], 1).tanh())
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(80, 5)])
+def shifted_channels(x, mix, last):
+    """As temporal shift modules have it."""
+    y, z = mix(x), torch.zeros_like(x)
+    z[:, :-1, :2] = y[:, 1:, :2]
+    z[:, 1:, 2:4] = y[:, :-1, 2:4]
+    z[:, :, 4:] = y[:, :, 4:]
+    return last(z.tanh().flatten(1))
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(80, 5)])
+def assigned_parts(x, mix, last):
+    y = mix(x).tanh() * 1
+    y[:, 0] = 0
+    y[..., 3] = y[..., 1] * 2
+    z = torch.zeros_like(y)
+    z[:, ::2] = y[:, :5]
+    z[:, 1::2] = y[:, 5:].tanh()
+    return last(z.flatten(1))
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(80, 5), torch.tensor([1, 4, 6])])
+def sums_at_places(x, mix, last, places):
+    y = mix(x).tanh()
+    return last(y.index_add(1, places, y[:, :3] * 2).flatten(1))
+
+
+@network((10, 8), lambda: [make() for make in OWN])
+def mask_by_parts(x, qkv, last):
+    """As Swin's of shifted windows."""
+    part = torch.zeros(10)
+    for k, places in enumerate((slice(0, -5), slice(-5, -2), slice(-2, None))):
+        part[places] = k
+    apart = part[None, :] - part[:, None]
+    apart = apart.masked_fill(apart != 0, -100.0).masked_fill(apart == 0, 0.0)
+    return attend(x, qkv, last, lambda q, k, v: (
+        q @ k.transpose(2, 3) * 0.5 + apart.to(q.dtype)).softmax(-1) @ v)
+
+
+@network(IMAGE, lambda: [Conv2d(3, 6, 3, 2), nn.LayerNorm(6), Linear(6, 5)])
+def pool_of_channels_last(x, conv, norm, last):
+    """As ConvNeXt's, which PyTorch's newer exporter ends with as_strided."""
+    y = norm(conv(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    return last(F.adaptive_avg_pool2d(y, 1).flatten(1))
+
+
 # Positions
 
 @network((10, 8), lambda: [nn.Embedding(10, 8), Linear(8, 8), Linear(8, 5)])

@@ -209,8 +209,8 @@ int main(int argc, char **argv)
         CASE("cnn_fixed"),   CASE("cnn_train"),   CASE("cnn_train14"), CASE("embedding"),
         CASE("depthwise"),   CASE("forms"),       CASE("new"),     CASE("old"),
         CASE("gru"),         CASE("gru_train"),   CASE("lstm"),      CASE("lstm_bi"),
-        CASE("norms"),       CASE("norms17"),     CASE("residual"),  CASE("rnn"),
-        CASE("shapes"),      CASE("shared"),      CASE("transformer"),
+        CASE("norms"),       CASE("norms17"),     CASE("places"),      CASE("residual"),
+        CASE("rnn"),         CASE("shapes"),      CASE("shared"),    CASE("transformer"),
     };
     folder = argc > 1 ? argv[1] : folder;
     return cmocka_run_group_tests(tests, NULL, NULL);

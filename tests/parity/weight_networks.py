@@ -98,6 +98,34 @@ def normalized_convolution(x, direction, length, last):
     return last(nn.functional.conv2d(x, w, stride=2).relu())
 
 
+@network(IMAGE, lambda: [Conv2d(3, 8, 3, 2), nn.Parameter(torch.randn(8, 2, 4, 4)),
+                         nn.Parameter(torch.rand(8, 1, 1, 1) + 0.5), nn.Parameter(torch.rand(4)),
+                         head(4)])
+def normalized_transposed(x, conv, direction, length, bias, last):
+    w = direction * (length / direction.flatten(1).norm(dim=1).view(8, 1, 1, 1))
+    y = nn.functional.conv_transpose2d(conv(x), w, bias, 2, 1, 1, groups=2, dilation=2)
+    return last(y.tanh())
+
+
+@network((6, 16), lambda: [nn.Parameter(torch.randn(6, 5, 4)),
+                           nn.Parameter(torch.rand(6, 1, 1) + 0.5)])
+def normalized_transposed_1d(x, direction, length):
+    w = direction * (length / direction.flatten(1).norm(dim=1).view(6, 1, 1))
+    return nn.functional.conv_transpose1d(x, w, stride=3).tanh().mean(2)
+
+
+@network(SERIES, lambda: [nn.Parameter(torch.randn(32, 6) * 0.4),
+                          nn.Parameter(torch.randn(32, 2, 4) * 0.1),
+                          nn.Parameter(torch.rand(32, 1) + 0.5), nn.Parameter(torch.rand(32) * 0.1),
+                          nn.Parameter(torch.rand(32) * 0.1), Linear(8, 5)])
+def normalized_lstm(x, w, direction, length, bias, more, last):
+    direction = direction.flatten(1)
+    r = direction * (length / direction.norm(dim=1).view(32, 1))
+    state = torch.zeros(1, x.shape[0], 8, dtype=x.dtype)
+    y = torch.lstm(x, (state, state), [w, r, bias, more], True, 1, 0.0, False, False, True)
+    return last(y[0].mean(1))
+
+
 @network(IMAGE, lambda: [nn.Parameter(torch.randn(4, 2)), nn.Parameter(torch.randn(2, 27)),
                          head(4)])
 def factored_convolution(x, left, right, last):

@@ -73,6 +73,9 @@ struct uw_onnx_tensor {
     uint64_t stored_n;              /* elements that exist in memory */
     uint8_t *sized;                 /* computed: of each element, at the same strides, whether it
                                        depends on the minibatch's size; NULL: none does */
+    int64_t rise;                   /* computed: data is of sample 0; elements of the next sample,
+                                       along an axis of the minibatch's size, are greater by it */
+    bool rise_first;                /* only the first element of the last axis is */
 };
 
 struct uw_onnx_graph;

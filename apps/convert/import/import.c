@@ -37,6 +37,8 @@ static const struct {
     {"Flatten", uw_op_flatten},
     {"GRU", uw_op_recurrent},
     {"Gather", uw_op_gather},
+    {"GatherElements", uw_op_gather_elements},
+    {"GatherND", uw_op_gather_nd},
     {"Gelu", uw_op_gelu},
     {"Gemm", uw_op_gemm},
     {"GlobalAveragePool", uw_op_global_pool},
@@ -87,6 +89,8 @@ static const struct {
     {"Resize", uw_op_resize},
     {"RotaryEmbedding", uw_op_rotary},
     {"Scan", uw_op_loop},
+    {"ScatterElements", uw_op_scatter},
+    {"ScatterND", uw_op_scatter},
     {"Selu", uw_op_function},
     {"SequenceAt", uw_op_list_at},
     {"SequenceConstruct", uw_op_make_list},
@@ -120,16 +124,17 @@ const char *uw_convert_operators(void)
 {
     return "Abs Add And Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat "
            "Conv ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
-           "Equal Erf Erfc Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
-           "Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If "
-           "InstanceNormalization IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
-           "LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
-           "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean "
-           "ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Selu "
-           "SequenceAt SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign "
-           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu "
-           "Tile Transpose Trilu Unsqueeze Upsample Where; "
-           "of constants also ConstantOfShape Floor Mod Range ReduceProd Shape and the like";
+           "Equal Erf Erfc Exp Expand Flatten GRU Gather GatherElements GatherND Gelu Gemm "
+           "GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GroupNormalization HardSigmoid "
+           "HardSwish Identity If InstanceNormalization IsNaN LRN LSTM LayerNormalization "
+           "LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul "
+           "Neg Not Or PRelu Pad Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 "
+           "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape "
+           "Resize RotaryEmbedding ScatterElements ScatterND Selu SequenceAt SequenceConstruct "
+           "Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth Split SplitToSequence "
+           "Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze "
+           "Upsample Where; of constants also ConstantOfShape Floor Mod Range ReduceProd Shape "
+           "and the like";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
@@ -382,7 +387,8 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
             return uw_error_set(im->err, v->code, "%s", v->why);
         }
     }
-    int rc = uw_import_fold(im, n);
+    int rc = uw_import_check_rise(im, n);
+    rc = rc < 0 ? rc : uw_import_fold(im, n);
     if (rc != 0) {
         return rc;
     }

@@ -512,13 +512,12 @@ static int gather_copy(struct uw_import *im, const struct uw_onnx_node *n,
     return data != NULL ? UW_OK : im->err->code;
 }
 
-/* Rows of a parameter that follow each other are a part of it; others are taken as values. */
-int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
-                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+/* Elements of a constant along an axis. Rows of a parameter that follow each other are a part of
+ * it; others are taken as values. */
+static int gather_along(struct uw_import *im, const struct uw_onnx_node *n,
+                        const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *index,
+                        int64_t axis, struct uw_onnx_tensor *out)
 {
-    const struct uw_onnx_tensor *x = in[0], *index = in[1];
-    int64_t axis = uw_onnx_int(n, "axis", 0);
-    axis = axis < 0 ? axis + x->rank : axis;
     if (axis < 0 || axis >= x->rank || x->rank - 1 + index->rank > UW_ONNX_RANK_MAX) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "gathers along no axis of a constant");
     }
@@ -541,4 +540,26 @@ int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
     const struct uw_value *v = uw_import_in(im, n, 0);
     return v->derived || uw_import_learns(im, x)
                ? 1 : gather_copy(im, n, x, index, (uint32_t)axis, out);
+}
+
+int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
+                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    int64_t axis = uw_onnx_int(n, "axis", 0);
+    return gather_along(im, n, in[0], in[1], axis < 0 ? axis + in[0]->rank : axis, out);
+}
+
+int uw_fold_gather_nd(struct uw_import *im, const struct uw_onnx_node *n,
+                      const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0];
+    struct uw_onnx_tensor flat, index;
+    uint64_t dim[UW_ONNX_RANK_MAX] = {1};
+    int rc = uw_import_places(im, n, x->dim, x->rank, in[1], &index);
+    uint32_t axes = rc == UW_OK ? (uint32_t)in[1]->dim[in[1]->rank - 1] : 0;
+    for (uint32_t a = 0; a < x->rank; a++) {
+        dim[a < axes ? 0 : a + 1 - axes] = (a < axes ? dim[0] : 1) * x->dim[a];
+    }
+    rc = rc < 0 ? rc : in_shape(im, n, x, dim, x->rank + 1 - axes, &flat);
+    return rc < 0 ? rc : gather_along(im, n, &flat, &index, 0, out);
 }

@@ -37,15 +37,25 @@ int uw_const_mark(struct uw_import *im, struct uw_onnx_tensor *t, uint64_t i);
 int uw_const_mark_like(struct uw_import *im, struct uw_onnx_tensor *t,
                        const struct uw_onnx_tensor *from);
 
+/* import_sized.c: what a folded node's output grows by with each sample. Returns UW_OK or
+ * UW_ERR_UNSUPPORTED, err set. */
+int uw_fold_rise(struct uw_import *im, const struct uw_onnx_node *n,
+                 const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
+
 int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
                      struct uw_onnx_tensor *out);
 int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
                   struct uw_onnx_tensor *out);
 
+/* import_scatter.c: places of a constant GatherND's index in the axes of x that it counts, as one
+ * axis: out has the index's shape without its last axis. */
+int uw_import_places(struct uw_import *im, const struct uw_onnx_node *n, const uint64_t *dim,
+                     uint32_t rank, const struct uw_onnx_tensor *index, struct uw_onnx_tensor *out);
+
 /* One function per operator: computes `out` from the inputs x. Returns UW_OK or a code, err set. */
 typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
 uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather,
-    uw_fold_flatten, uw_fold_trilu, uw_fold_attention_mask;
+    uw_fold_gather_nd, uw_fold_scatter, uw_fold_flatten, uw_fold_trilu, uw_fold_attention_mask;
 
 #endif

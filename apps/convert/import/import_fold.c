@@ -263,6 +263,25 @@ static bool is_one_number(struct uw_import *im, const struct uw_onnx_node *n)
     return same;
 }
 
+/* What is joined, axes along which all of it repeats once; NULL with err set. */
+static struct uw_onnx_tensor *joined_once(struct uw_import *im, const struct uw_onnx_node *n,
+                                          uint32_t axis, struct uw_onnx_tensor *out)
+{
+    struct uw_onnx_tensor *all = uw_pool_take(im->pool, n->inputs_n, sizeof *all);
+    if (all == NULL) {
+        uw_import_nomem(im);
+        return NULL;
+    }
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        all[k] = uw_import_in(im, n, k)->t;
+    }
+    uint64_t length = out->dim[axis];
+    out->dim[axis] = 1; /* it does not repeat */
+    repeat_once(all, n->inputs_n, out);
+    out->dim[axis] = length;
+    return all;
+}
+
 static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
@@ -278,12 +297,14 @@ static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
         memset(out->stride, 0, sizeof out->stride);
         return UW_OK;
     }
-    void *data = uw_const_fresh(im, n, out, stored);
+    const struct uw_onnx_tensor shape = *out;
+    struct uw_onnx_tensor *once = joined_once(im, n, (uint32_t)axis, out);
+    void *data = once != NULL ? uw_const_fresh(im, n, out, stored) : NULL;
     for (uint32_t a = (uint32_t)axis + 1; a < out->rank; a++) {
         inner *= out->dim[a];
     }
     for (uint32_t k = 0; data != NULL && k < n->inputs_n; k++) {
-        const struct uw_onnx_tensor *t = &uw_import_in(im, n, k)->t;
+        const struct uw_onnx_tensor *t = &once[k];
         uint64_t run = t->dim[axis] * inner;
         uint64_t count = uw_onnx_tensor_size(t);
         for (uint64_t i = 0; i < count; i++) {
@@ -295,6 +316,7 @@ static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
         }
         before += t->dim[axis];
     }
+    unrepeat(out, shape.dim);
     return data != NULL ? UW_OK : im->err->code;
 }
 
@@ -388,11 +410,16 @@ static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
     double start = uw_import_number(x[0], 0), delta = uw_import_number(x[2], 0);
     double count = ceil((uw_import_number(x[1], 0) - start) / delta);
     bool sized = uw_const_is_sized(x[0]) || uw_const_is_sized(x[1]) || uw_const_is_sized(x[2]);
+    if (sized && start == 0.0 && delta == 1.0 && count == (double)UW_BATCH_SYMBOL) {
+        *out = (struct uw_onnx_tensor){.name = "", .rank = 1, .dim = {1}, .rise = 1,
+                                       .is_float = x[0]->is_float};
+        void *zero = uw_const_fresh(im, n, out, 0);
+        out->dim[0] = UW_BATCH_SYMBOL;
+        out->stride[0] = 0;
+        return zero != NULL ? UW_OK : im->err->code;
+    }
     if (sized && count >= (double)UW_BATCH_SYMBOL) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a number for each sample of the "
-                                "minibatch: its layers see one sample. For a pool over channels "
-                                "that are last, as ConvNeXt's, PyTorch's newer exporter writes "
-                                "that: export with dynamo=False");
+        return uw_import_refuse_rise(im, n);
     }
     if (!(fabs(count) <= UW_FOLD_MAX)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements", count);
@@ -533,6 +560,37 @@ static int fold_split(struct uw_import *im, const struct uw_onnx_node *n)
     return 1;
 }
 
+/* A constant between limits, which may be left out. Returns 1 (done), 0 (none, or a parameter,
+ * which is taken as a value), or a code. */
+static int fold_clip(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *x = uw_import_in(im, n, 0);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    double limit[2] = {-INFINITY, INFINITY};
+    if (strcmp(n->op, "Clip") != 0 || x == NULL || x->kind != UW_VALUE_CONST || x->derived ||
+        uw_import_learns(im, &x->t) || n->attributes_n > 0) {
+        return 0;
+    }
+    for (uint32_t k = 1; k < 3; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        if (v != NULL && !uw_import_scalar(v, &limit[k - 1])) {
+            return 0;
+        }
+    }
+    struct uw_onnx_tensor out = x->t;
+    out.name = "";
+    void *data = uw_const_fresh(im, n, &out, x->t.stored_n);
+    uint64_t count = data != NULL ? uw_onnx_tensor_size(&out) : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double v = fmin(fmax(uw_import_number(&x->t, i), limit[0]), limit[1]);
+        uw_const_put(&out, data, i, v, whole(v));
+    }
+    int rc = data != NULL ? uw_const_mark_like(im, &out, &x->t) : im->err->code;
+    y->kind = rc == UW_OK ? UW_VALUE_CONST : y->kind;
+    y->t = out;
+    return rc < 0 ? rc : 1;
+}
+
 /* By operator; `inputs` is how many it must have, 0 any number. */
 static const struct {
     const char *op;
@@ -546,6 +604,7 @@ static const struct {
     {"Expand", 2, fold_expand},
     {"Flatten", 1, uw_fold_flatten},
     {"Gather", 2, uw_fold_gather},
+    {"GatherND", 2, uw_fold_gather_nd},
     {"Identity", 1, fold_identity},
     {"Range", 3, fold_range},
     {"ReduceL2", 0, fold_reduce},
@@ -556,6 +615,8 @@ static const struct {
     {"ReduceSum", 0, fold_reduce},
     {"ReduceSumSquare", 0, fold_reduce},
     {"Reshape", 2, uw_fold_reshape},
+    {"ScatterElements", 3, uw_fold_scatter},
+    {"ScatterND", 3, uw_fold_scatter},
     {"Slice", 0, uw_fold_slice},
     {"Squeeze", 0, uw_fold_axes},
     {"Transpose", 1, uw_fold_transpose},
@@ -605,6 +666,7 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
         return 0;
     }
     int rc = fold_split(im, n);
+    rc = rc == 0 ? fold_clip(im, n) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -623,6 +685,9 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
             x[k < 4 ? k : 3] = &v->t;
         }
         rc = compute(im, n, x, &out);
+    }
+    if (rc == UW_OK && n->inputs_n > 0 && x[0] != NULL) {
+        rc = uw_fold_rise(im, n, x, &out);
     }
     if (rc == UW_OK) {
         y->kind = UW_VALUE_CONST;

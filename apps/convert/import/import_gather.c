@@ -4,6 +4,8 @@
 #include "import_const.h"
 #include "import_parts.h"
 
+#include <string.h>
+
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *w)
 {
@@ -99,6 +101,65 @@ static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct
                ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
 }
 
+int uw_import_gather(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *x,
+                     uint32_t axis, const struct uw_onnx_tensor *index)
+{
+    uint64_t count = uw_onnx_tensor_size(index);
+    if (count == 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "picks nothing");
+    }
+    if (uw_import_order_axis(im, n, &x->view, axis) < 0 || uw_import_count(im, n, count) < 0) {
+        return im->err->code;
+    }
+    int64_t size = (int64_t)uw_view_dim(&x->view, axis);
+    int64_t first = uw_import_integer(index, 0);
+    first = first < 0 ? first + size : first;
+    bool range = index->rank < 2;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t k = uw_import_integer(index, i);
+        k = k < 0 ? k + size : k;
+        if (k < 0 || k >= size) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld values", (long long)k,
+                                    (long long)size);
+        }
+        range = range && k == first + (int64_t)i;
+    }
+    if (!range) {
+        return pick(im, n, x, axis, index);
+    }
+    int rc = uw_import_cut(im, n, uw_import_out(im, n, 0), &x->view, axis, (uint64_t)first, count);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (rc == UW_OK && y != NULL && index->rank == 0 && !uw_view_remove(&y->view, axis)) {
+        y->kind = UW_VALUE_OPAQUE;
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "picks a sample of the minibatch");
+    }
+    return rc;
+}
+
+/* The same places in each sample, where an axis has the minibatch in front of its own elements, as
+ * PyTorch's newer exporter writes as_strided. */
+static int gather_of_samples(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *x,
+                             uint32_t axis, const struct uw_onnx_tensor *index)
+{
+    struct uw_value each = *x;
+    struct uw_onnx_tensor own = *index;
+    uint64_t dims[UW_ONNX_RANK_MAX + 1], size = uw_view_dim(&x->view, axis) / im->batch;
+    uint32_t axes = x->view.axes_n;
+    uw_view_dims(&x->view, dims);
+    memmove(dims + axis + 1, dims + axis, (axes - axis) * sizeof dims[0]);
+    dims[axis] = im->batch;
+    dims[axis + 1] = size;
+    if (axes == UW_ONNX_RANK_MAX || index->rise_first || (uint64_t)index->rise != size ||
+        index->dim[0] != im->batch || index->stride[0] != 0 ||
+        !uw_view_reshape(&each.view, dims, axes + 1) || !uw_view_is_batch(&each.view, axis)) {
+        return uw_import_refuse_rise(im, n);
+    }
+    own.rank--;
+    memmove(own.dim, own.dim + 1, own.rank * sizeof own.dim[0]);
+    memmove(own.stride, own.stride + 1, own.rank * sizeof own.stride[0]);
+    return uw_import_gather(im, n, &each, axis + 1, &own);
+}
+
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *w = uw_import_in(im, n, 0);
@@ -116,37 +177,7 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code;
     }
     int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
-    uint64_t count = uw_onnx_tensor_size(index);
-    if (axis < 0 || count == 0) {
-        return axis < 0 ? im->err->code : uw_import_refuse(im, n, UW_ERR_SHAPE, "picks nothing");
-    }
-    if (uw_import_order_axis(im, n, &x->view, (uint32_t)axis) < 0 ||
-        uw_import_count(im, n, count) < 0) {
-        return im->err->code;
-    }
-    int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);
-    int64_t first = uw_import_integer(index, 0);
-    first = first < 0 ? first + size : first;
-    bool range = index->rank < 2;
-    for (uint64_t i = 0; i < count; i++) {
-        int64_t k = uw_import_integer(index, i);
-        k = k < 0 ? k + size : k;
-        if (k < 0 || k >= size) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld values", (long long)k,
-                                    (long long)size);
-        }
-        range = range && k == first + (int64_t)i;
-    }
-    if (!range) {
-        return pick(im, n, x, (uint32_t)axis, index);
-    }
-    int rc = uw_import_cut(im, n, uw_import_out(im, n, 0), &x->view, (uint32_t)axis,
-                           (uint64_t)first, count);
-    struct uw_value *y = uw_import_out(im, n, 0);
-    if (rc == UW_OK && y != NULL && index->rank == 0 &&
-        !uw_view_remove(&y->view, (uint32_t)axis)) {
-        y->kind = UW_VALUE_OPAQUE;
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "picks a sample of the minibatch");
-    }
-    return rc;
+    return axis < 0 ? im->err->code
+           : index->rise != 0 ? gather_of_samples(im, n, x, (uint32_t)axis, index)
+                              : uw_import_gather(im, n, x, (uint32_t)axis, index);
 }

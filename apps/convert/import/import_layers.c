@@ -279,6 +279,15 @@ static int shared_value(struct uw_import *im, const struct uw_onnx_node *n, stru
                ? rc : uw_import_refuse(im, n, UW_ERR_SHAPE, "a weight has no shape");
 }
 
+static void tell_computed(struct uw_import *im, const struct uw_value *weight)
+{
+    uw_import_note(im, weight->derived || weight->kind != UW_VALUE_CONST
+                           ? "convolutions whose weight is computed from parameters are products, "
+                             "which take more memory, and train those parameters"
+                           : "convolutions with one weight are products, which take more memory, "
+                             "and train that weight together");
+}
+
 /* A convolution whose weight other nodes have, too, or is computed: weight times the inputs of each
  * output.
  *   dim  of the weight */
@@ -308,11 +317,7 @@ static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const
     if (rc == UW_OK && !uw_view_reshape(&y->view, shown, w->axes + 2)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
     }
-    uw_import_note(im, weight->derived || weight->kind != UW_VALUE_CONST
-                           ? "convolutions whose weight is computed from parameters are products, "
-                             "which take more memory, and train those parameters"
-                           : "convolutions with one weight are products, which take more memory, "
-                             "and train that weight together");
+    tell_computed(im, weight);
     if (rc < 0 || bias == NULL) {
         return rc;
     }
@@ -444,23 +449,138 @@ static int read_behind(struct uw_import *im, const struct uw_onnx_node *n, uint3
                                               (long long)said);
 }
 
+/* The inputs of each output of a transposed convolution, among [kernel][in] of [C][kernel][in].
+ *   in   places of the input
+ *   out  places of the output */
+static int pick_sums(struct uw_import *im, const struct window *w, const uint64_t in[2],
+                     const uint64_t out[2], struct uw_import_picks *p)
+{
+    uint32_t taps = 0;
+    int rc = UW_OK;
+    for (int pass = 0; pass < 2 && rc == UW_OK; pass++) {
+        for (uint64_t o = 0; o < out[0] * out[1]; o++) {
+            uint64_t at[2] = {o / out[1] + w->pad[0], o % out[1] + w->pad[1]};
+            uint32_t found = 0;
+            for (uint32_t k = 0; k < w->kernel[0] * w->kernel[1]; k++) {
+                uint64_t back[2] = {(uint64_t)(k / w->kernel[1]) * w->dilation[0],
+                                    (uint64_t)(k % w->kernel[1]) * w->dilation[1]};
+                uint64_t i[2] = {(at[0] - back[0]) / w->stride[0],
+                                 (at[1] - back[1]) / w->stride[1]};
+                if (at[0] < back[0] || at[1] < back[1] || (at[0] - back[0]) % w->stride[0] != 0 ||
+                    (at[1] - back[1]) % w->stride[1] != 0 || i[0] >= in[0] || i[1] >= in[1]) {
+                    continue;
+                }
+                if (pass == 1) {
+                    p->index[o * taps + found] = (int32_t)((k * in[0] + i[0]) * in[1] + i[1]);
+                }
+                found++;
+            }
+            taps = pass == 0 && found > taps ? found : taps;
+        }
+        taps = taps == 0 ? 1 : taps;
+        rc = pass == 0 ? uw_import_picks(im, p, out[0] * out[1], taps) : UW_OK;
+        for (uint64_t i = 0; pass == 0 && rc == UW_OK && i < out[0] * out[1] * taps; i++) {
+            p->index[i] = -1;
+            if (taps > 1) {
+                p->weight[i] = 1.0f;
+            }
+        }
+    }
+    return rc;
+}
+
+/* A transposed convolution whose weight is computed, or that others have: weight^T times the input,
+ * and of it the sums that are the outputs.
+ *   v     [C][H][W]
+ *   dim   of the weight
+ *   axes  1: H is 1, and no axis of the result */
+static int shared_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n,
+                                 const struct window *w, const struct uw_view *v,
+                                 const uint64_t *dim, const uint64_t out[2], uint32_t axes)
+{
+    struct uw_value *weight = uw_import_in(im, n, 1), *bias = uw_import_bias(im, n), m, b;
+    struct uw_value *y = uw_import_out(im, n, 0), x = {.kind = UW_VALUE_DATA, .view = *v};
+    struct uw_value sum = {.name = ""};
+    struct uw_import_picks p;
+    uint64_t groups = (uint64_t)uw_onnx_int(n, "group", 1), channels = dim[1] * groups;
+    uint64_t taps = (uint64_t)w->kernel[0] * w->kernel[1], places = v->dim[1] * v->dim[2];
+    uint32_t skip = groups == 1 ? 1 : 0;
+    const uint64_t columns[4] = {im->batch, groups, dim[0] / groups, places};
+    const uint64_t plain[3] = {im->batch, dim[0], places};
+    const uint64_t rows[3] = {groups, dim[0] / groups, dim[1] * taps}, ones[3] = {channels, 1, 1};
+    const uint64_t flat[3] = {im->batch, channels, taps * places};
+    const uint64_t shown[4] = {im->batch, channels, axes == 1 ? out[1] : out[0], out[1]};
+    int rc = uw_view_reshape(&x.view, skip == 1 ? plain : columns, 4 - skip)
+                 ? shared_value(im, n, weight, rows + skip, 3 - skip, &m)
+                 : uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
+    rc = rc < 0 ? rc : uw_import_product(im, n, &m, &x, true, false, 1.0f, &sum);
+    rc = rc < 0 ? rc : pick_sums(im, w, v->dim + 1, out, &p);
+    if (rc == UW_OK && uw_import_reshape(im, n, &sum.view, flat, 3) <= 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its sums have no shape");
+    }
+    rc = rc < 0 ? rc : uw_import_take(im, n, &sum.view, 2, &p);
+    if (rc < 0 || y == NULL || !uw_view_reshape(&sum.view, shown, axes + 2)) {
+        return rc < 0 || y == NULL ? rc : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no "
+                                                           "shape");
+    }
+    tell_computed(im, weight);
+    y->kind = UW_VALUE_DATA;
+    y->view = sum.view;
+    if (bias == NULL) {
+        return UW_OK;
+    }
+    rc = shared_value(im, n, bias, ones, axes + 1, &b);
+    return rc < 0 ? rc : uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &sum, &b, y);
+}
+
+/* The layer of a transposed convolution with a weight of its own, as shared_conv_transpose. */
+static int own_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n,
+                              const struct window *w, const struct uw_view *v,
+                              const uint64_t out[2], const uint32_t extra[2], uint32_t axes)
+{
+    const struct uw_onnx_tensor *weight = &uw_import_in(im, n, 1)->t;
+    uint64_t groups = (uint64_t)uw_onnx_int(n, "group", 1);
+    uint64_t channels = weight->dim[1] * groups;
+    bool no_bias = uw_import_bias(im, n) == NULL && !uw_import_lost_bias(im, weight);
+    struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONV_TRANSPOSE2D, v->layer);
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.conv_transpose2d = (struct uw_conv_transpose2d_def){
+        .out_channels = (uint32_t)channels, .kernel_h = w->kernel[0], .kernel_w = w->kernel[1],
+        .stride_h = w->stride[0], .stride_w = w->stride[1], .pad_h = w->pad[0], .pad_w = w->pad[1],
+        .no_bias = no_bias, .dilation_h = w->dilation[0],
+        .dilation_w = w->dilation[1], .groups = (uint32_t)groups, .out_pad_h = extra[0],
+        .out_pad_w = extra[1]};
+    const uint64_t dims[4] = {v->dim[0], weight->dim[1], w->kernel[0], w->kernel[1]};
+    int rc = conv_params(im, n, l, dims, 4, channels, !no_bias);
+    if (rc == UW_OK && axes == 1) {
+        const uint64_t flat[3] = {im->batch, channels, out[1]};
+        uw_import_dims(l, 3, channels, 1, out[1]);
+        return uw_import_result(im, n, 0, flat, 3, 0);
+    }
+    return rc < 0 ? rc : spatial_result(im, n, l, 2, channels, out);
+}
+
 int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
     struct uw_view v;
-    uint64_t out[2] = {1, 1};
+    uint64_t out[2] = {1, 1}, dim[UW_ONNX_RANK_MAX];
     uint32_t extra[2] = {0, 0};
     int64_t groups = uw_onnx_int(n, "group", 1);
-    const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
-    int rc = weight != NULL ? read_window(im, n, &w, &v) : im->err->code;
-    if (rc < 0) {
-        return rc;
+    int rc = read_window(im, n, &w, &v);
+    int value = rc < 0 ? rc : is_value(im, n, w.axes, dim);
+    if (value < 0) {
+        return value;
     }
     uint32_t axes = w.axes;
-    if (groups < 1 || groups > 65535 || weight->rank != axes + 2 || weight->dim[1] > 65535 ||
-        uw_onnx_attribute(n, "output_shape") != NULL) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its weight has %u axes, %lld groups; "
-                                "no output_shape", (unsigned)weight->rank, (long long)groups);
+    if (groups < 1 || groups > 65535 || dim[1] > 65535 || dim[0] != v.dim[0] ||
+        dim[0] % (uint64_t)groups != 0 || uw_onnx_attribute(n, "output_shape") != NULL) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its weight is of %llu channels, its "
+                                "input of %llu, in %lld groups; no output_shape",
+                                (unsigned long long)dim[0], (unsigned long long)v.dim[0],
+                                (long long)groups);
     }
     const uint64_t wide[3] = {v.dim[0], axes == 1 ? 1 : v.dim[1], axes == 1 ? v.dim[1] : v.dim[2]};
     if (axes == 1) {
@@ -480,28 +600,9 @@ int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
         }
         out[i] = whole - 2u * (uint64_t)w.pad[i];
     }
-    struct uw_import_layer *l =
-        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_CONV_TRANSPOSE2D, v.layer) : NULL;
-    if (l == NULL) {
-        return im->err->code;
-    }
-    uint64_t channels = weight->dim[1] * (uint64_t)groups;
-    bool no_bias = uw_import_bias(im, n) == NULL && !uw_import_lost_bias(im, weight);
-    l->def.conv_transpose2d = (struct uw_conv_transpose2d_def){
-        .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
-        .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0], .pad_w = w.pad[1],
-        .no_bias = no_bias, .dilation_h = w.dilation[0],
-        .dilation_w = w.dilation[1], .groups = (uint32_t)groups, .out_pad_h = extra[0],
-        .out_pad_w = extra[1]};
-    const uint64_t dims[4] = {v.dim[0], weight->dim[1], w.kernel[0], w.kernel[1]};
-    rc = conv_params(im, n, l, dims, 4, channels, !no_bias);
-    if (rc == UW_OK && axes == 1) {
-        const uint64_t flat[3] = {im->batch, channels, out[1]};
-        uw_import_dims(l, 3, channels, 1, out[1]);
-        rc = uw_import_result(im, n, 0, flat, 3, 0);
-    } else if (rc == UW_OK) {
-        rc = spatial_result(im, n, l, 2, channels, out);
-    }
+    rc = rc < 0       ? rc
+         : value == 0 ? own_conv_transpose(im, n, &w, &v, out, extra, axes)
+                      : shared_conv_transpose(im, n, &w, &v, dim, out, axes);
     return rc < 0 ? rc : crop(im, n, &w, axes);
 }
 

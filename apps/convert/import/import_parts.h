@@ -72,6 +72,11 @@ bool uw_import_is_open(const struct uw_import *im, uint64_t size);
  * shape. Returns UW_OK or UW_ERR_UNSUPPORTED, err set. */
 int uw_import_refuse_sized(struct uw_import *im, const struct uw_onnx_node *n);
 
+/* Refuse a number that differs between the samples of a minibatch. Returns UW_ERR_UNSUPPORTED, err
+ * set; or check that a node takes the constants among its inputs that do: returns UW_OK or that. */
+int uw_import_refuse_rise(struct uw_import *im, const struct uw_onnx_node *n);
+int uw_import_check_rise(struct uw_import *im, const struct uw_onnx_node *n);
+
 /* Write N for sizes of the minibatch in a sentence. */
 void uw_import_name_open_sizes(char *text, size_t text_n);
 
@@ -136,6 +141,11 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p);
 
+/* import_gather.c: output 0 becomes elements of an axis of x, which may be put in order; the axes
+ * of the constant index take that axis's place. */
+int uw_import_gather(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *x,
+                     uint32_t axis, const struct uw_onnx_tensor *index);
+
 /* The axis of the layer's own shape that has this size and stride; the rank: none has. */
 uint32_t uw_import_own_axis(const struct uw_view *v, uint64_t size, uint64_t inner);
 
@@ -164,15 +174,15 @@ int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t 
 
 /* One function per operator. Each returns UW_OK or a code with err set. */
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
-uw_import_op uw_op_arithmetic, uw_op_attention_mask, uw_op_batchnorm, uw_op_cast,
-    uw_op_cast_like, uw_op_clip, uw_op_compare, uw_op_concat, uw_op_conv, uw_op_conv_transpose,
-    uw_op_cumsum, uw_op_depth_to_space, uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_erfc,
-    uw_op_expand, uw_op_flatten, uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm,
-    uw_op_global_pool, uw_op_groupnorm, uw_op_identity, uw_op_if, uw_op_instancenorm, uw_op_is_nan,
-    uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_logic, uw_op_loop, uw_op_lrn,
-    uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
-    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_rotary, uw_op_slice, uw_op_softmax,
-    uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_trilu,
+uw_import_op uw_op_arithmetic, uw_op_attention_mask, uw_op_batchnorm, uw_op_cast, uw_op_cast_like,
+    uw_op_clip, uw_op_compare, uw_op_concat, uw_op_conv, uw_op_conv_transpose, uw_op_cumsum,
+    uw_op_depth_to_space, uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_erfc, uw_op_expand,
+    uw_op_flatten, uw_op_function, uw_op_gather, uw_op_gather_elements, uw_op_gather_nd, uw_op_gelu,
+    uw_op_gemm, uw_op_global_pool, uw_op_groupnorm, uw_op_identity, uw_op_if, uw_op_instancenorm,
+    uw_op_is_nan, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_logic, uw_op_loop,
+    uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
+    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_rotary, uw_op_scatter, uw_op_slice,
+    uw_op_softmax, uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_trilu,
     uw_op_unsqueeze, uw_op_where;
 
 #endif

@@ -223,8 +223,8 @@ int uw_op_recurrent(struct uw_import *im, const struct uw_onnx_node *n)
     bool final = state != NULL && state->users_n > 0;
     int rc = read_recurrent(im, n, &s);
 
-    const struct uw_value *w = uw_import_in(im, n, 1);
-    bool shared = rc == UW_OK && uw_import_is_shared(im, w);
+    const struct uw_value *w = uw_import_in(im, n, 1), *r = uw_import_in(im, n, 2);
+    bool shared = rc == UW_OK && (uw_import_is_shared(im, w) || w->derived || r->derived);
     if (rc == UW_OK && (shared || s.has_state || s.has_cell || s.resets_before ||
                         (cell != NULL && cell->users_n > 0))) {
         return uw_import_unroll(im, n, &s, uw_import_data(im, n, 0));

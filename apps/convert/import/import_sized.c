@@ -105,3 +105,69 @@ void uw_import_name_open_sizes(char *text, size_t text_n)
     out[used] = '\0';
     snprintf(text, text_n, "%s", out);
 }
+
+int uw_import_refuse_rise(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a number for each sample of the minibatch: "
+                            "its layers see one sample");
+}
+
+int uw_import_check_rise(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    static const char *const folded[] = {"Add", "Cast",    "Concat", "Expand", "Identity",
+                                         "Mul", "Reshape", "Shape",  "Slice",  "Unsqueeze"};
+    static const char *const placed[] = {"Gather", "GatherND", "ScatterND"};
+    bool constant = true, rises = false, takes = false;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        constant = constant && v != NULL && v->kind == UW_VALUE_CONST;
+        rises = rises || (v != NULL && v->kind == UW_VALUE_CONST && v->t.rise != 0);
+    }
+    for (size_t i = 0; i < sizeof folded / sizeof folded[0] && rises; i++) {
+        takes = takes || (constant && strcmp(n->op, folded[i]) == 0);
+    }
+    for (size_t i = 0; i < sizeof placed / sizeof placed[0] && rises; i++) {
+        const struct uw_value *at = uw_import_in(im, n, 1);
+        takes = takes || (at != NULL && at->kind == UW_VALUE_CONST && at->t.rise != 0 &&
+                          strcmp(n->op, placed[i]) == 0);
+    }
+    return rises && !takes ? uw_import_refuse_rise(im, n) : UW_OK;
+}
+
+int uw_fold_rise(struct uw_import *im, const struct uw_onnx_node *n,
+                 const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *a = x[0], *b = n->inputs_n > 1 ? x[1] : x[0];
+    bool add = strcmp(n->op, "Add") == 0, first = true;
+    if (strcmp(n->op, "Range") == 0 || (a->rise == 0 && b->rise == 0)) {
+        return UW_OK;
+    }
+    if (strcmp(n->op, "Concat") == 0) { /* of the numbers of an index: only the sample's rises */
+        for (uint32_t k = 1; k < n->inputs_n; k++) {
+            first = first && uw_import_in(im, n, k)->t.rise == 0;
+        }
+        int64_t axis = uw_onnx_int(n, "axis", 0);
+        first = first && (axis == -1 || axis == a->rank - 1) && a->dim[a->rank - 1] == 1;
+        out->rise = a->rise;
+        out->rise_first = true;
+        return first ? UW_OK : uw_import_refuse_rise(im, n);
+    }
+    if (strcmp(n->op, "Slice") == 0) { /* only of all samples */
+        return out->rank > 0 && out->dim[0] == a->dim[0] && out->stride[0] == 0 && !a->rise_first
+                   ? UW_OK : uw_import_refuse_rise(im, n);
+    }
+    if (a->rise_first || (b != a && b->rise_first)) {
+        return uw_import_refuse_rise(im, n);
+    }
+    if (add) {
+        out->rise = a->rise + b->rise;
+    } else if (strcmp(n->op, "Mul") == 0) {
+        const struct uw_onnx_tensor *by = a->rise != 0 ? b : a;
+        int64_t times = uw_onnx_tensor_size(by) == 1 ? uw_import_integer(by, 0) : 0;
+        if (by->rise != 0 || times < 1 || times > INT32_MAX || a->rise + b->rise > INT32_MAX) {
+            return uw_import_refuse_rise(im, n);
+        }
+        out->rise = (a->rise + b->rise) * times;
+    }
+    return UW_OK;
+}

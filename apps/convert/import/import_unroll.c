@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recurrent nodes that no recurrent layer is, because their first state is not zero, their last
- * cell is read, they reset before the product or have the weights of another node: as layers, step
- * after step, which share the weights. */
+ * cell is read, they reset before the product, or their weights are computed from parameters or
+ * those of another node: as layers, step after step, which share the weights. */
 #include "import_parts.h"
 #include "import_sequence.h"
 
@@ -20,30 +20,6 @@ struct cell {
 static bool is_zero(const struct uw_value *v)
 {
     return v->kind == UW_VALUE_OPAQUE;
-}
-
-/* Rows of a direction's weight, or elements of its bias, as a parameter. */
-static int weight(struct uw_import *im, const struct uw_onnx_node *n,
-                  const struct uw_onnx_tensor *t, uint64_t direction, uint64_t at, uint64_t rows,
-                  struct uw_value *y)
-{
-    struct uw_onnx_tensor part = *t;
-    part.rank = t->rank - 1;
-    part.data += 4 * ((int64_t)direction * t->stride[0] + (int64_t)at * t->stride[1]);
-    for (uint32_t a = 0; a < part.rank; a++) {
-        part.dim[a] = t->dim[a + 1];
-        part.stride[a] = t->stride[a + 1];
-    }
-    part.dim[0] = rows;
-    part.one = true;
-    part.name = uw_pool_format(im->pool, at == 0 ? "%s.%u" : "%s.%u.%u", t->name,
-                               (unsigned)direction, (unsigned)at);
-    if (part.name == NULL) {
-        return uw_import_nomem(im);
-    }
-    part.role = t->role == UW_ONNX_ROLE_UNKNOWN ? UW_ONNX_ROLE_TRAINS : t->role;
-    *y = (struct uw_value){.name = t->name, .kind = UW_VALUE_DATA};
-    return uw_import_constant_view(im, n, &part, part.role == UW_ONNX_ROLE_TRAINS, &y->view);
 }
 
 static int combine(struct uw_import *im, const struct cell *c, enum uw_arithmetic_op op,
@@ -74,6 +50,47 @@ static int element(struct uw_import *im, const struct uw_onnx_node *n, const str
     *y = out;
     return rc < 0 || uw_view_remove(&y->view, axis)
                ? rc : uw_import_refuse(im, n, UW_ERR_SHAPE, "its states have no shape");
+}
+
+/* Rows of a direction's weight, or elements of its bias, as a parameter. */
+static int own_weight(struct uw_import *im, const struct uw_onnx_node *n,
+                  const struct uw_onnx_tensor *t, uint64_t direction, uint64_t at, uint64_t rows,
+                  struct uw_value *y)
+{
+    struct uw_onnx_tensor part = *t;
+    part.rank = t->rank - 1;
+    part.data += 4 * ((int64_t)direction * t->stride[0] + (int64_t)at * t->stride[1]);
+    for (uint32_t a = 0; a < part.rank; a++) {
+        part.dim[a] = t->dim[a + 1];
+        part.stride[a] = t->stride[a + 1];
+    }
+    part.dim[0] = rows;
+    part.one = true;
+    part.name = uw_pool_format(im->pool, at == 0 ? "%s.%u" : "%s.%u.%u", t->name,
+                               (unsigned)direction, (unsigned)at);
+    if (part.name == NULL) {
+        return uw_import_nomem(im);
+    }
+    part.role = t->role == UW_ONNX_ROLE_UNKNOWN ? UW_ONNX_ROLE_TRAINS : t->role;
+    *y = (struct uw_value){.name = t->name, .kind = UW_VALUE_DATA};
+    return uw_import_constant_view(im, n, &part, part.role == UW_ONNX_ROLE_TRAINS, &y->view);
+}
+
+/* The same of input i, which may be computed from parameters. */
+static int weight(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+                  uint64_t direction, uint64_t at, uint64_t rows, struct uw_value *y)
+{
+    const struct uw_value *v = uw_import_in(im, n, i);
+    if (v->derived) {
+        v = uw_import_any(im, n, i);
+    }
+    if (v == NULL || v->kind == UW_VALUE_CONST) {
+        return v == NULL ? im->err->code : own_weight(im, n, &v->t, direction, at, rows, y);
+    }
+    uw_import_note(im, "a recurrent layer whose weights are computed from parameters is layers for "
+                       "each step, which take more time and memory, and train those parameters");
+    int rc = element(im, n, v, 0, direction, y);
+    return rc < 0 ? rc : uw_import_cut(im, n, y, &y->view, 0, at, rows);
 }
 
 /* Gate k of all gates, through a function. */
@@ -187,17 +204,17 @@ static int start(struct uw_import *im, struct cell *c, const struct uw_value *x,
     struct uw_value w, b, turned = *x;
     uw_view_move(&turned.view, 1, 0);
     c->bias = c->r_new = (struct uw_value){.kind = UW_VALUE_OPAQUE};
-    int rc = weight(im, c->n, s->w, d, 0, rows, &w);
+    int rc = weight(im, c->n, 1, d, 0, rows, &w);
     rc = rc < 0 ? rc : product(im, c, &turned, &w, &c->x);
     for (uint64_t k = 0; rc == UW_OK && s->b != NULL && k < 2; k++) {
-        rc = weight(im, c->n, s->b, d, k * rows, rows, k == 1 && !apart ? &c->bias : &b);
+        rc = weight(im, c->n, 3, d, k * rows, rows, k == 1 && !apart ? &c->bias : &b);
         rc = rc < 0 || (k == 1 && !apart) ? rc
                                           : combine(im, c, UW_ARITHMETIC_ADD, &c->x, &b, &c->x);
     }
     uint64_t first = s->resets_before ? 2 * s->hidden : rows;
-    rc = rc < 0 ? rc : weight(im, c->n, s->r, d, 0, first, &c->r);
+    rc = rc < 0 ? rc : weight(im, c->n, 2, d, 0, first, &c->r);
     if (rc == UW_OK && first < rows) {
-        rc = weight(im, c->n, s->r, d, first, rows - first, &c->r_new);
+        rc = weight(im, c->n, 2, d, first, rows - first, &c->r_new);
     }
     rc = rc < 0 ? rc : first_state(im, c, 5, d, &c->h);
     return rc < 0 ? rc : first_state(im, c, 6, d, &c->c);

@@ -51,6 +51,38 @@ static int tell_computed(struct uw_import *im)
                                          "parameters in the file", all.text));
 }
 
+/* Whether PyTorch's older exporter computed a weight in advance, onnx::Conv_19; with the bias, too,
+ * that is a batch norm, which is told elsewhere. */
+static bool is_old_computed(const struct uw_import_layer *l)
+{
+    static const char *const names[] = {"onnx::Conv", "onnx::Gemm"};
+    bool found[2] = {false, false};
+    for (uint32_t p = 0; p < 2; p++) {
+        const char *name = l->param[p].suffix != NULL ? l->param[p].source : NULL;
+        for (uint32_t k = 0; k < 2 && name != NULL; k++) {
+            found[p] = found[p] || strncmp(name, names[k], strlen(names[k])) == 0;
+        }
+    }
+    return found[0] && !found[1];
+}
+
+static int tell_old_computed(struct uw_import *im)
+{
+    struct uw_read_list all = {.text = ""};
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        if (im->layer[i]->needed && is_old_computed(im->layer[i])) {
+            uw_read_list_add(&all, ", ", "'%s'", im->layer[i]->def.name);
+        }
+    }
+    return all.n == 0
+               ? UW_OK
+               : tell(im, uw_pool_format(im->pool, "weights that the exporter computed in advance, "
+                                         "as those of weight_norm: %s: they train as plain "
+                                         "weights; torch.onnx.export(..., dynamo=False, "
+                                         "do_constant_folding=False) leaves the parameters in the "
+                                         "file", all.text));
+}
+
 /* Whether the name is a parameter of another module. */
 static bool is_of_another(const struct uw_import *im, const char *name, const char *module)
 {
@@ -132,5 +164,6 @@ static int tell_lost(struct uw_import *im)
 int uw_read_origins(struct uw_import *im)
 {
     int rc = tell_computed(im);
+    rc = rc < 0 ? rc : tell_old_computed(im);
     return rc < 0 ? rc : tell_lost(im);
 }
