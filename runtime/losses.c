@@ -34,18 +34,19 @@ static bool is_elementwise(const struct uw_head *h)
 static bool is_weighted(const struct uw_model *m, const struct uw_labelled *s,
                         const struct uw_head *h)
 {
-    return m->class_weights != NULL && s->pass->training && h->n == m->classes;
+    return m->class_weights != NULL && s->pass->training &&
+           (uw_head_is_binary(m, h) || (!is_elementwise(h) && h->n == m->classes));
 }
 
 UW_STEP_PART int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s,
                                  const struct uw_head *h,
                                  double *loss, uint32_t *correct_n)
 {
-    if (is_elementwise(h)) {
-        return uw_parts.elementwise->forward(m, s, h, buffer_of(m, h), loss, correct_n);
-    }
     if (is_weighted(m, s, h)) {
         return uw_parts.weighing->forward(m, s, h, buffer_of(m, h), loss, correct_n);
+    }
+    if (is_elementwise(h)) {
+        return uw_parts.elementwise->forward(m, s, h, buffer_of(m, h), loss, correct_n);
     }
     return m->config.kernels->softmax_xent_fw(&m->exec, s->pass->batch_n, h->n,
                                               h->def->label_smoothing,
@@ -80,10 +81,10 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
         if (dy == NULL) {
             continue;
         }
-        if (is_elementwise(h)) {
-            rc = uw_parts.elementwise->backward(m, s, h, scale, dy);
-        } else if (is_weighted(m, s, h)) {
+        if (is_weighted(m, s, h)) {
             rc = uw_parts.weighing->backward(m, s, h, uw_loss_weight(h->def), dy);
+        } else if (is_elementwise(h)) {
+            rc = uw_parts.elementwise->backward(m, s, h, scale, dy);
         } else {
             rc = m->config.kernels->softmax_xent_bw_input(&m->exec, s->pass->batch_n, h->n,
                                                           h->def->label_smoothing, dy,

@@ -320,6 +320,47 @@ static void test_class_weights_are_those_of_pytorch(void **state)
     }
 }
 
+/* Two classes by one output, as by two whose first is 0: the loss and its gradient are those of
+ * sum of w loss / sum of w. */
+static void test_class_weights_of_one_binary_output_are_a_weighted_mean(void **state)
+{
+    (void)state;
+    static const struct uw_layer_def one[] = {DENSE("d", 1)};
+    static const struct uw_loss_def binary = {.kind = UW_LOSS_BINARY_CROSS_ENTROPY,
+                                              .target = UW_TARGET_VALUES};
+    static const struct uw_model_def def = {"binary", 2, 0, 0, one, 1, &binary, 1};
+    static const float start[3] = {0.3f, -0.6f, 0.1f}, weights[2] = {0.625f, 2.5f};
+    static const float targets[5] = {0.0f, 1.0f, 0.0f, 0.0f, 0.0f};
+    static const enum uw_plan_mode modes[] = {UW_PLAN_IMMEDIATE, UW_PLAN_FULL, UW_PLAN_FULL};
+    double sum = 0.0, all = 0.0, gradient[3] = {0.0, 0.0, 0.0};
+    for (int i = 0; i < 5; i++) {
+        double z = 0.1 + 0.3 * (double)five_x[i][0] - 0.6 * (double)five_x[i][1];
+        double p = 1.0 / (1.0 + exp(-z)), w = (double)weights[targets[i] != 0.0f ? 1 : 0];
+        sum -= w * log(targets[i] != 0.0f ? p : 1.0 - p);
+        all += w;
+        for (int k = 0; k < 3; k++) {
+            gradient[k] += w * (p - (double)targets[i]) * (k < 2 ? (double)five_x[i][k] : 1.0);
+        }
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 5,
+                                       .micro_n = i == 2 ? 2 : 0, .mode = modes[i],
+                                       .optimizer = {.lr = 0.5f}}};
+        const struct uw_minibatch b = {.x = &five_x[0][0], .target = targets, .n = 5};
+        struct uw_step_result r;
+        assert_int_equal(open_config(&f), UW_OK);
+        memcpy(f.m.params.x, start, sizeof start);
+        f.m.class_weights = weights;
+        assert_int_equal(uw_model_train_step(&f.m, &b, &r, &f.err), UW_OK);
+        assert_true(fabs(r.loss - sum / all) < 1e-6);
+        for (int k = 0; k < 3; k++) {
+            assert_true(fabs((double)f.m.params.x[k] - (double)start[k] +
+                             0.5 * gradient[k] / all) < 1e-6);
+        }
+        close_model(&f);
+    }
+}
+
 static void test_class_weights_of_one_change_nothing_and_others_need_cross_entropy(void **state)
 {
     (void)state;
@@ -368,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_resume_is_bit_for_bit_with_every_optimizer_and_plan),
         cmocka_unit_test(test_spike_left_out_leaves_no_trace),
         cmocka_unit_test(test_class_weights_are_those_of_pytorch),
+        cmocka_unit_test(test_class_weights_of_one_binary_output_are_a_weighted_mean),
         cmocka_unit_test(test_class_weights_of_one_change_nothing_and_others_need_cross_entropy),
     };
     return cmocka_run_group_tests_name("training", tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 /* What the classes are of: samples, or positions of a mask among the values of a sample. */
 struct of {
-    bool mask;
+    bool mask, binary;              /* binary: one output, whose values 0 and 1 are classes */
     uint32_t classes, first, positions_n;
 };
 
@@ -41,10 +41,14 @@ static int count_one(struct uw_dataset *data, uint32_t index, const struct of *o
                      uint64_t *counts)
 {
     uint32_t label = 0;
-    int rc = of->mask ? data->ops->read_target(data, index, x)
-                      : data->ops->read(data, index, x, &label);
+    bool targets = of->mask || (of->binary && data->targets_n != 0);
+    int rc = targets ? data->ops->read_target(data, index, x)
+                     : data->ops->read(data, index, x, &label);
+    if (of->binary && targets) {
+        x[of->first] = x[of->first] >= 0.5f ? 1.0f : 0.0f;
+    }
     for (uint32_t k = 0; k < (of->mask ? of->positions_n : 1u) && rc == UW_OK; k++) {
-        float class = of->mask ? x[of->first + k] : (float)label;
+        float class = targets ? x[of->first + k] : (float)label;
         if (class >= (float)of->classes) {
             return UW_ERR_INVALID;
         }
@@ -86,14 +90,14 @@ static int count(struct uw_dataset *data, const struct of *of, float *weights,
 }
 
 /* Whether the model's loss can weigh classes. */
-static int check_loss(const struct uw_model_def *d, struct uw_error *err)
+static int check_loss(const struct uw_model_def *d, bool binary, struct uw_error *err)
 {
     for (uint32_t i = 0; d->losses != NULL && i < d->losses_n; i++) {
         const struct uw_loss_def *l = &d->losses[i];
-        if (i == 0 && l->kind != UW_LOSS_CROSS_ENTROPY) {
+        if (i == 0 && l->kind != UW_LOSS_CROSS_ENTROPY && !binary) {
             return uw_error_set(err, UW_ERR_INVALID,
-                                "--class-weights: model %.60s needs the loss cross_entropy",
-                                d->name);
+                                "--class-weights: model %.60s needs the loss cross_entropy, or one "
+                                "output and the loss binary", d->name);
         }
         if (l->label_smoothing != 0.0f) {
             return uw_error_set(err, UW_ERR_INVALID,
@@ -107,8 +111,10 @@ static int check_loss(const struct uw_model_def *d, struct uw_error *err)
 static struct of of_job(const struct uw_job *j)
 {
     const struct uw_loss_def *l = j->file.def.losses;
-    struct of of = {.mask = l != NULL && l->target == UW_TARGET_VALUES,
-                    .classes = j->need.classes, .positions_n = 1};
+    bool binary = uw_job_is_binary(j);
+    struct of of = {.mask = l != NULL && l->target == UW_TARGET_VALUES && !binary, .binary = binary,
+                    .first = binary ? l->first : 0,
+                    .classes = binary ? 2 : j->need.classes, .positions_n = 1};
     if (of.mask) {
         of.first = l->first;
         of.positions_n = uw_job_positions(j);
@@ -122,7 +128,7 @@ int uw_class_weights_read(const struct uw_job *j, struct uw_dataset *data, const
 {
     const struct of of = of_job(j);
     uint32_t classes = of.classes;
-    int rc = check_loss(&j->file.def, err);
+    int rc = check_loss(&j->file.def, of.binary, err);
     if (rc < 0) {
         return rc;
     }

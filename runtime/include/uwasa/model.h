@@ -87,9 +87,9 @@ struct uw_model {
     uint64_t updates;               /* training steps without skipped ones; in checkpoints */
     struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
     uint64_t seed;                  /* of dropout; in checkpoints */
-    const float *class_weights;     /* [classes], the caller's, above 0: training weighs samples by
-                                       class, see uw_model_train_step, or positions by theirs; NULL:
-                                       all count the same */
+    const float *class_weights;     /* [classes], of one binary output [2], the caller's, above 0:
+                                       training weighs samples by class, see uw_model_train_step, or
+                                       positions by theirs; NULL: all count the same */
     float anomaly_threshold;        /* see uwasa/anomaly.h; in weights files; 0: none */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_between_fn between;          /* may be NULL */
@@ -176,8 +176,9 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  *   result  written on success
  *
  * With m->class_weights the cross-entropy of class labels is a weighted mean over the minibatch,
- * sum of w[label] loss / sum of w[label], as PyTorch's CrossEntropyLoss(weight=w); not on a device,
- * not with label smoothing. Evaluation does not weigh.
+ * sum of w[label] loss / sum of w[label], as PyTorch's CrossEntropyLoss(weight=w); so is the binary
+ * cross-entropy of one output, whose class is the target, rounded. Not on a device, not with label
+ * smoothing. Evaluation does not weigh.
  *
  * A NaN or infinity stops the step with UW_ERR_NONFINITE; err names the first layer that computed
  * it. If that is in the forward pass or the loss, no parameter has changed (running statistics
