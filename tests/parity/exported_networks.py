@@ -47,6 +47,7 @@ STEPS, LR = 8, 0.05
 SAMPLES = STEPS * BATCH
 KNOWN = {       # name: why it does not work with the older exporter
     "cosine_head": "the file has the weight's length as a constant",
+    "there_and_back": "the file does not tell that what is one number everywhere is one parameter",
     "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",
 }
 REFUSED = {     # name: the sentence with which it must be refused

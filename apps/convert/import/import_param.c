@@ -284,8 +284,20 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     return linear && !scales;
 }
 
+/* Whether the file names the program's parameters, and has all of them: none was merged. */
+static bool has_all_parameters(const struct uw_import *im)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    bool all = g->parameters_n > 0;
+    for (uint32_t i = 0; i < g->parameters_n && all; i++) {
+        all = uw_names_slot(g->parameters, g->parameter[i])->at != 0;
+    }
+    return all;
+}
+
 /* Exporters write equal tensors once. Biases and weights of normalizations that are one number
- * everywhere begin alike, and train apart; other equal tensors are one in the framework, too. */
+ * everywhere begin alike, and train apart; other equal tensors are one in the framework, too, and
+ * so are all where the exporter has merged none. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     uint64_t n = uw_onnx_tensor_size(t);
@@ -297,7 +309,8 @@ bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t
     for (uint64_t i = 1; i < n && axes == 1 && !differ; i++) {
         differ = uw_import_number(t, i) != uw_import_number(t, 0);
     }
-    return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
+    return !t->apart && (t->one || axes > 1 || differ || has_all_parameters(im)) &&
+           uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
