@@ -39,7 +39,7 @@ int uw_board_entropy(void *buf, size_t bytes)
 }
 
 /* From this size on, small pages cost more than a huge page that is partly unused. */
-#define HUGE_WORTH ((size_t)32 * 1024 * 1024)
+#define HUGE_WORTH ((size_t)4 * 1024 * 1024)
 
 /* mmap refuses a length of 0. */
 static size_t mapped_bytes(size_t bytes)

@@ -18,7 +18,8 @@
 #define STEP_WEIGHTS 65536u     /* weights per task of a step, about */
 #define STEP_TASKS 4u
 #define STEP_INPUTS 2048u
-#define BIAS_N 16u              /* biases whose gradients are summed at the same time */
+#define BIAS_N 64u              /* biases whose gradients are summed at the same time */
+#define BIAS_ROWS 8u            /* samples of one step of that sum */
 
 struct job {
     const struct uw_tile *t;
@@ -176,14 +177,14 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
 }
 
 /* db[j] += scale * sum over i of dy[i * step + j], j < n <= BIAS_N */
-static void add_sums(uint32_t rows, size_t step, uint32_t n, const float *dy, float scale,
-                     float *db)
+static void add_sums(const struct uw_tile *t, uint32_t rows, size_t step, uint32_t n,
+                     const float *dy, float scale, float *db)
 {
+    static const float ones[BIAS_ROWS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     float sum[BIAS_N] = {0.0f};
-    for (; rows > 0; rows--, dy += step) {
-        for (uint32_t j = 0; j < n; j++) {
-            sum[j] += dy[j];
-        }
+    for (uint32_t i = 0; i < rows; i += BIAS_ROWS) {
+        uint32_t some = rows - i < BIAS_ROWS ? rows - i : BIAS_ROWS;
+        t->add_rows(some, n, ones, dy + i * step, step, sum);
     }
     for (uint32_t j = 0; j < n; j++) {
         db[j] += scale * sum[j];
@@ -210,7 +211,8 @@ int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d
         rc = uw_gemm_packed(e, &g, dy, x, dw);
     }
     for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o += BIAS_N) {
-        add_sums(batch_n, d->out, d->out - o < BIAS_N ? d->out - o : BIAS_N, dy + o, scale, db + o);
+        add_sums(e->kernels->tile, batch_n, d->out, d->out - o < BIAS_N ? d->out - o : BIAS_N,
+                 dy + o, scale, db + o);
     }
     return rc;
 }

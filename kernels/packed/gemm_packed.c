@@ -23,6 +23,7 @@ struct matrix {
     const float *base;
     size_t stride;
     bool trans;
+    float alpha;
 };
 
 static void pack_rows(const struct uw_product *p, const struct uw_block *b, uint32_t k,
@@ -33,7 +34,7 @@ static void pack_rows(const struct uw_product *p, const struct uw_block *b, uint
     const float *from = m->base + (size_t)(b->k0 + k) * m->stride + b->j0;
     for (uint32_t j = 0; j < b->jn; j += t->nr) {
         uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
-        t->pack_copy(cols, rows, 1.0f, from + j, m->stride,
+        t->pack_copy(cols, rows, m->alpha, from + j, m->stride,
                      panels + (size_t)j * b->kn + (size_t)k * t->nr, t->nr);
     }
 }
@@ -52,7 +53,7 @@ static void pack_matrix(const struct uw_product *p, const struct uw_block *b, fl
     }
     for (uint32_t j = 0; j < b->jn; j += t->nr) {
         uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
-        t->pack_transposed(cols, b->kn, 1.0f, m->base + ((size_t)b->j0 + j) * m->stride + b->k0,
+        t->pack_transposed(cols, b->kn, m->alpha, m->base + ((size_t)b->j0 + j) * m->stride + b->k0,
                            m->stride, panels + (size_t)j * b->kn, t->nr);
     }
 }
@@ -87,7 +88,7 @@ int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const 
         }
         return uw_gemm_ref(e, g, a, b, c);
     }
-    struct matrix m = {b, g->ldb, g->trans_b};
+    struct matrix m = {b, g->ldb, g->trans_b, 1.0f};
     struct uw_product p = product_of(e->kernels->tile, g, uw_workers_threads(e->workers));
     p.a.base = a;
     p.b.source = &m;
@@ -99,6 +100,12 @@ int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const 
         if (uw_product_scratch_bytes(&keeping, 1) <= e->scratch_bytes) {
             p = keeping;
         }
+    }
+    p.a.alpha = 1.0f;
+    if (uw_product_left_in_place(&p)) {
+        m.alpha = g->alpha;
+    } else {
+        p.a.alpha = g->alpha;
     }
     p.start = start;
     if (start != NULL && p.k_parts > 1) {

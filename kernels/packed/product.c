@@ -15,6 +15,8 @@
 #define SPLIT_WORTH 65536.0     /* multiplications per task, about */
 #define ROWS_WORTH 8u           /* least register tiles of a task, in rows and in columns */
 #define COLUMNS_WORTH 4u
+#define STORED_MAX 512u         /* floats from row to row of A in place: further apart, they fall
+                                   into few cache sets */
 
 /* Saturates: a shape too large for any memory needs SIZE_MAX bytes. */
 static size_t sum_size(size_t a, size_t b)
@@ -83,16 +85,16 @@ static void cut_by_shape(struct uw_product *p, uint32_t k_unit, bool split)
         return;
     }
     uint32_t more = div_up(wanted, tasks);
-    uint32_t rows = div_up(p->m, more);
-    uint32_t rows_min = 8 * tile->mr;
-    rows = rows < rows_min ? rows_min : div_up(rows, tile->mr) * tile->mr;
-    p->m_block = min_u32(rows, p->m);
-    tasks *= div_up(p->m, p->m_block);
+    uint32_t rows = max_u32(div_up(p->m, more), 8 * tile->mr), m_parts = div_up(p->m, rows);
+    tasks *= m_parts;
     size_t part_bytes = (size_t)p->groups * p->m * p->n * sizeof(float);
     if (split && tasks < wanted && part_bytes <= PARTS_BYTES_MAX / 2) {
         uint32_t parts = min_u32(div_up(wanted, tasks), PARTS_MAX);
         parts = min_u32(parts, (uint32_t)(PARTS_BYTES_MAX / part_bytes));
         p->k_parts = min_u32(parts, div_up(p->k, p->k_block));
+    }
+    if (p->threads > 1) {       /* one thread packs B once */
+        p->m_block = min_u32(even_block(p->m, rows, tile->mr), p->m);
     }
 }
 
@@ -119,6 +121,12 @@ void uw_product_widen(struct uw_product *p, bool inner)
     } else {
         p->n_room = min_u32(max_u32(t->nc, t->matrix_nc), round_up(p->n, t->nr));
     }
+}
+
+bool uw_product_left_in_place(const struct uw_product *p)
+{
+    return p->a.trans && p->a.alpha == 1.0f && p->a.row_stride <= STORED_MAX &&
+           p->b.locate == NULL && p->tile->multiply_stored != NULL;
 }
 
 void uw_product_keep(struct uw_product *p)
@@ -334,10 +342,19 @@ static struct panel panel_at(const struct uw_tile *t, const struct uw_columns *c
     return b;
 }
 
+/* Panels of A: packed, or rows `step` floats apart in place. */
+struct left {
+    const float *at;
+    size_t step;                /* 0: packed */
+};
+
 static void multiply(const struct uw_tile *t, uint32_t rows, uint32_t k, const float *a,
-                     const struct panel *b, const float *init, float *out, size_t ldo, bool add)
+                     size_t step, const struct panel *b, const float *init, float *out, size_t ldo,
+                     bool add)
 {
-    if (b->packed != NULL) {
+    if (step > 0) {
+        t->multiply_stored(rows, k, a, step, b->packed, init, out, ldo, add);
+    } else if (b->packed != NULL) {
         t->multiply(rows, k, a, b->packed, init, out, ldo, add);
     } else {
         t->multiply_runs(rows, k, a, &b->runs, init, out, ldo, add);
@@ -346,7 +363,7 @@ static void multiply(const struct uw_tile *t, uint32_t rows, uint32_t k, const f
 
 /* Multiply the panels of A by one panel of B, kn inner indexes, into some columns of C. */
 static void multiply_panel(const struct uw_tile *t, const struct part *whole, uint32_t kn,
-                           const float *a, const struct panel *b, const float *bias)
+                           struct left a, const struct panel *b, const float *bias)
 {
     static const float zeros[UW_TILE_MR_MAX];
     const struct uw_sink *c = whole->c;
@@ -356,16 +373,17 @@ static void multiply_panel(const struct uw_tile *t, const struct part *whole, ui
     float *column = whole->group + image * c->image_stride + at;
     struct part part = *whole;
     for (uint32_t i = 0; i < panels_n; i++) {
-        const float *panel = a + (size_t)i * t->mr * kn;
-        part.i0 = whole->i0 + panel_begin(whole->rows, panels_n, i);
+        uint32_t first = panel_begin(whole->rows, panels_n, i);
+        const float *panel = a.at + (a.step > 0 ? first : (size_t)i * t->mr * kn);
+        part.i0 = whole->i0 + first;
         part.rows = whole->i0 + panel_begin(whole->rows, panels_n, i + 1) - part.i0;
         const float *init = bias != NULL ? bias + part.i0 : zeros;
         if (together) {
-            multiply(t, part.rows, kn, panel, b, init, column + part.i0 * c->row_stride,
+            multiply(t, part.rows, kn, panel, a.step, b, init, column + part.i0 * c->row_stride,
                      c->row_stride, part.add);
         } else {
             float tile[UW_TILE_MR_MAX * UW_TILE_NR_MAX];
-            multiply(t, part.rows, kn, panel, b, init, tile, t->nr, false);
+            multiply(t, part.rows, kn, panel, a.step, b, init, tile, t->nr, false);
             scatter(&part, tile, t->nr);
         }
     }
@@ -380,6 +398,18 @@ static void scale_block(const struct part *part, float beta)
                         j % c->image_cols] *= beta;
         }
     }
+}
+
+/* Rows and inner indexes of A in place, or packed into panels. */
+static struct left left_block(const struct uw_product *p, const struct uw_block *b, uint32_t i0,
+                              uint32_t rows, float *panels)
+{
+    if (uw_product_left_in_place(p)) {
+        return (struct left){p->a.base + b->group * p->a.group_stride +
+                                 (size_t)b->k0 * p->a.row_stride + i0, p->a.row_stride};
+    }
+    pack_left(p, b, i0, rows, panels);
+    return (struct left){.at = panels};
 }
 
 /* Locate a block of B in place, or return its panels in the scratch of a thread. */
@@ -454,7 +484,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
                 whole.j0 = block.j0;
                 start_rows(p, &whole, block.jn);
             }
-            pack_left(p, &block, whole.i0, whole.rows, a);
+            struct left left = left_block(p, &block, whole.i0, whole.rows, a);
             for (uint32_t j = 0; j < block.jn; j += t->nr) {
                 whole.j0 = block.j0 + j;
                 whole.cols = min_u32(t->nr, block.jn - j);
@@ -462,7 +492,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
                 if (columns.base != NULL) {
                     panel = panel_at(t, &columns, j, whole.cols);
                 }
-                multiply_panel(t, &whole, block.kn, a, &panel, first ? bias : NULL);
+                multiply_panel(t, &whole, block.kn, left, &panel, first ? bias : NULL);
             }
         }
     }
@@ -472,19 +502,22 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
 static void add_parts(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
+    static const float ones[PARTS_MAX] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     const struct run *r = arg;
     const struct uw_product *p = r->p;
     uint32_t group = task / p->m, i = task % p->m;
     float *out = p->c.base + group * p->c.group_stride + i * p->c.row_stride;
-    const float *part = r->parts + (size_t)task * p->n;
+    float *sum = r->parts + (size_t)task * p->n;
+    p->tile->add_rows(p->k_parts - 1, p->n, ones, sum + part_n(p), part_n(p), sum);
+    if (p->c.pitch == 0 && p->beta == 1.0f) {
+        p->tile->add_rows(1, p->n, ones, sum, 0, out);
+        return;
+    }
     uint32_t line_n = p->c.pitch > 0 ? p->c.pitch : p->n, step = p->c.pitch > 0 ? p->c.step : 1;
     for (uint32_t j = 0; j < p->n; out += p->c.line_stride) {
         for (uint32_t at = 0; at < line_n && j < p->n; at++, j++) {
-            float sum = part[j], *to = out + (size_t)at * step;
-            for (uint32_t s = 1; s < p->k_parts; s++) {
-                sum += part[s * part_n(p) + j];
-            }
-            *to = p->beta == 0.0f ? sum : p->beta * *to + sum;
+            float *to = out + (size_t)at * step;
+            *to = p->beta == 0.0f ? sum[j] : p->beta * *to + sum[j];
         }
     }
 }

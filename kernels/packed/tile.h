@@ -54,6 +54,10 @@ struct uw_tile {
     void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add);
 
+    /* multiply with A in place: element (i, k) at a[k * step + i] (optional: NULL, A is packed) */
+    void (*multiply_stored)(uint32_t rows, uint32_t k, const float *a, size_t step, const float *b,
+                            const float *init, float *out, size_t ldo, bool add);
+
     /* out[i] += v[0] * f, i < mr * nr, `steps` times; v[0 .. 31] are equal. The sums stay in
      * registers. Measures the peak rate, an upper limit for multiply. */
     void (*multiply_add)(uint32_t steps, const float *v, float f, float *out);

@@ -55,10 +55,10 @@ static inline __attribute__((always_inline)) void store_rows(
     }
 }
 
-/* struct uw_tile's multiply with a compile-time number of rows. */
-static inline __attribute__((always_inline)) void multiply_rows(
-    uint32_t rows, uint32_t k, const float *a, const float *b, const float *init, float *out,
-    size_t ldo, bool add)
+/* struct uw_tile's multiply_stored with a compile-time number of rows. */
+static inline __attribute__((always_inline)) void multiply_stored_rows(
+    uint32_t rows, uint32_t k, const float *a, size_t step, const float *b, const float *init,
+    float *out, size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
     expect_rows(rows, out, ldo);
@@ -77,10 +77,18 @@ static inline __attribute__((always_inline)) void multiply_rows(
                 s[i][v] = vec_add_scaled(s[i][v], row[v], a[i]);
             }
         }
-        a += MR;
+        a += step;
         b += NR;
     }
     store_rows(rows, TILE_VECS, s, out, ldo, add);
+}
+
+/* struct uw_tile's multiply with a compile-time number of rows. */
+static inline __attribute__((always_inline)) void multiply_rows(
+    uint32_t rows, uint32_t k, const float *a, const float *b, const float *init, float *out,
+    size_t ldo, bool add)
+{
+    multiply_stored_rows(rows, k, a, MR, b, init, out, ldo, add);
 }
 
 static void multiply_add(uint32_t steps, const float *v, float f, float *out)

@@ -100,6 +100,17 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
+static void multiply_stored(uint32_t rows, uint32_t k, const float *a, size_t step, const float *b,
+                            const float *init, float *out, size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_stored_rows(r, k, a, step, b, init, out, ldo, add); break;
+    EACH_ROWS
+#undef ROWS
+    default: multiply_stored_rows(MR, k, a, step, b, init, out, ldo, add); break;
+    }
+}
+
 static void multiply_joined(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
                             const float *init, float *out, size_t ldo, bool add)
 {
@@ -244,6 +255,7 @@ static const struct uw_small_ops small = {.lanes = VEC_N,
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
+    .multiply_stored = multiply_stored,
     .multiply_add = multiply_add,
     .multiply_runs = multiply_runs,
     .pack_transposed = pack_transposed,
