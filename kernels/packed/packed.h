@@ -20,7 +20,7 @@ static inline struct uw_exec uw_exec_for(const struct uw_exec *e, double work, d
 
 UW_PRODUCT_SLOTS(packed);
 
-/* The gemm slot with beta 1, where every row of C is `start`, g->n floats, first; NULL: as it is. */
+/* The gemm slot with beta 1, where every row of C is `start` first, g->n floats; NULL: as it is. */
 int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *start,
                         const float *a, const float *b, float *c);
 
