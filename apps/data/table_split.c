@@ -161,7 +161,7 @@ static void doubt_classes(const struct uw_rows *train, const struct uw_rows *tes
                        "label=NAME names another column", (unsigned)counts[seen], l->names[seen]);
     }
     if (seen_n > 1 && RARE * seen_n * (uint64_t)counts[rare] < sum) {
-        uw_note(notes, "WARNING: only %u of %u lines for training are of class %.60s, which the "
+        uw_note(notes, "WARNING: only %u of %u samples for training are of class %.60s, which the "
                        "accuracy hardly shows: train --class-weights balanced lets it count as "
                        "much as others", (unsigned)counts[rare], (unsigned)sum, l->names[rare]);
     }

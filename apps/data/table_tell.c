@@ -85,14 +85,14 @@ static uint32_t add_sets(const struct uw_table_set *p, char *text, uint32_t n)
     }
     if (p->test != NULL) {
         return uw_note_add(text, n, UW_NOTE_BYTES,
-                           "; %u lines for training, %u for testing, by a hash of the line's "
+                           "; %u samples for training, %u for testing, by a hash of the sample's "
                            "number (test=0 takes all for both)", (unsigned)of[0], (unsigned)of[1]);
     }
     if (p->files.table[1].path == NULL) {
-        return uw_note_add(text, n, UW_NOTE_BYTES, "; all %u lines for training and testing",
+        return uw_note_add(text, n, UW_NOTE_BYTES, "; all %u samples for training and testing",
                            (unsigned)of[0]);
     }
-    return uw_note_add(text, n, UW_NOTE_BYTES, "; %u lines for training, %u of %.80s for testing",
+    return uw_note_add(text, n, UW_NOTE_BYTES, "; %u samples for training, %u of %.80s for testing",
                        (unsigned)of[0], (unsigned)of[1], p->files.o.test);
 }
 

@@ -46,7 +46,7 @@ inputs 11 6
 train csv:winequality-red.csv
 told '600 lines of 12 columns between semicolons, a header; 11 features, fixed acidity to alcohol; '
 told 'label in column 12 "quality"'
-told '6 classes: 3 ([0-9]*), 4 .*; features as they are; 500 lines for training, 100 for testing'
+told '6 classes: 3 ([0-9]*), 4 .*; features as they are; 500 samples for training, 100 for testing'
 told 'class 0 is label 3, class 5 is label 8'
 told 'scale=standard'
 train csv:winequality-red.csv,scale=standard
@@ -116,7 +116,7 @@ inputs 30 2
 train csv:creditcard.csv,scale=standard
 told '5000 lines of 31 columns between commas, a header; 30 features, Time to Amount; label in '
 told '2 classes: 0 (4990), 1 (10); '
-told 'only 8 of 4167 lines for training are of class 1, .*: train --class-weights balanced'
+told 'only 8 of 4167 samples for training are of class 1, .*: train --class-weights balanced'
 train csv:creditcard.csv,scale=standard --class-weights balanced
 eval_it csv:creditcard.csv
 above roc_area 0.99
@@ -131,7 +131,7 @@ table 'n = 20; x = ""; '"$pixels"'; print substr(x, 2); '"$digits"'; print subst
 inputs 784 10
 train csv:train.csv
 told '300 lines of 785 columns between commas, a header; 784 features, pixel0 to pixel783; label'
-told '10 classes: 0 (30), .* 9 (30); features as they are; 250 lines for training, 50 for testing'
+told '10 classes: 0 (30), .* 9 (30); features as they are; 250 samples for training, 50 for testing'
 told 'features go from 0 to 255 and are not scaled, which learns badly: scale=255 divides them'
 train csv:train.csv,scale=255
 above test_accuracy 0.9
@@ -151,10 +151,10 @@ refused csv:X_train.txt
 told 'none is left for the label: labels=FILE names a file of them'
 train csv:X_train.txt,labels=y_train.txt
 told '300 lines of 561 columns between blanks, no header; 561 features; labels in y_train.txt'
-told '6 classes: 1 (50), 2 (50), 3 (50), 4 (50), 5 (50), 6 (50); features as they are; 250 lines '
+told '6 classes: 1 (50), 2 (50), 3 (50), 4 (50), 5 (50), 6 (50); features as they are; 250 samples '
 above test_accuracy 0.9
 train csv:X_train.txt,labels=y_train.txt,test=X_test.txt,test-labels=y_test.txt
-told '300 lines for training, 100 of X_test.txt for testing'
+told '300 samples for training, 100 of X_test.txt for testing'
 above test_accuracy 0.9
 
 # ---- houses of California: gaps, a column of words, large values ----
@@ -291,7 +291,7 @@ done
 inputs 187 5
 train csv:mitbih_train.csv,mitbih_test.csv
 told '400 lines of 188 columns between commas, no header; 187 features; label in column 188'
-told '5 classes: 0 (252), 1 (62), .* 4 (62); features as they are; 400 lines for training, 100 of mi'
+told '5 classes: 0 (252), 1 (62), .* 4 (62); features as they are; 400 samples for training, 100 of mi'
 above test_accuracy 0.9
 table 'for (i = 0; i < 600; i++) { c = i < 236; x = ""
     for (k = 0; k < 54; k++) x = x (r() < (c == (k % 2) ? 0.5 : 0.1) ? sprintf("%.2g,", r()) : "0,")

@@ -45,7 +45,7 @@ onnx one "--data csv:disc.csv"
 expect 0 "$uwasa" train --model one.onnx --data csv:disc.csv --epochs 40 --lr 0.5 --json - --save one.st
 told 'the loss is taken to be binary cross-entropy of two classes; --loss decides'
 told 'disc.csv: 600 lines of 3 columns between commas, no header; 2 features; label in column 3'
-told 'disc.csv: 2 classes: 0 (.*), 1 (.*); features as they are; 500 lines for training, 100 for'
+told 'disc.csv: 2 classes: 0 (.*), 1 (.*); features as they are; 500 samples for training, 100 for'
 better test_accuracy 0.9 1
 expect 0 "$uwasa" eval --model one.onnx --data csv:disc.csv --weights one.st --json -
 better test_accuracy 0.9 1

@@ -177,6 +177,7 @@ static void test_names_of_the_user_decide(void **state)
         struct outcome want;
     } cases[] = {
         {"p.x", NULL, NULL, {false, true, NULL}},
+        {"p", NULL, NULL, {false, true, NULL}},        /* the module of p.x */
         {"all", NULL, NULL, {false, true, NULL}},
         {"p.x,v", NULL, NULL, {false, false, "no parameters: "}},
         {"v", NULL, NULL, {true, false, "tensor 'p.x'"}},
@@ -320,7 +321,7 @@ static void test_name_that_is_nowhere_is_refused_with_those_that_are(void **stat
     struct message g = graph(NULL, NULL), m = file_of(&g, 17);
     static const struct {
         const char *constant, *trained, *says;
-    } cases[] = {{"v,p", NULL, "--constant p: no tensor and no layer"},
+    } cases[] = {{"v,q", NULL, "--constant q: no tensor and no layer"},
                  {NULL, "all", "--trained all: no tensor and no layer"},
                  {"v", "w,v", "v is in --constant and in --trained"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -725,7 +725,7 @@ static void test_table_that_looks_wrong_is_told(void **state)
     snprintf(options, sizeof options, ",%s", at("a.csv")); /* the same file is not split */
     d = open_good(csv(options), NULL);
     assert_int_equal(d.base->samples_n, 2);
-    expect_told(&d, "all 2 lines for training and testing");
+    expect_told(&d, "all 2 samples for training and testing");
     uw_data_close(&d);
 }
 

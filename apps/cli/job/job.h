@@ -37,10 +37,10 @@ struct uw_job_onnx {
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
                "them, 1,128,64"),                                                                 \
     UW_OPT_ROW(options, "constant", UW_OPT_TEXT, onnx.constant, 0, 0, "NAMES",                    \
-               "of an ONNX file: tensors or layers, NAME,.., that do not train; all: every "      \
-               "tensor that is no layer's weight"),                                               \
+               "of an ONNX file: tensors, layers or modules, NAME,.., that do not train; all: "   \
+               "every tensor that is no layer's weight"),                                         \
     UW_OPT_ROW(options, "trained", UW_OPT_TEXT, onnx.trained, 0, 0, "NAMES",                      \
-               "of an ONNX file: tensors or layers, NAME,.., that train"),                        \
+               "of an ONNX file: tensors, layers or modules, NAME,.., that train"),               \
     UW_OPT_ROW(options, "unfused", UW_OPT_FLAG, onnx.unfused, 0, 0, NULL,                         \
                "of an ONNX file: layers that could be joined into one, as GELU or attention by "  \
                "parts, stay apart; slower, the same up to rounding: to look for a mistake")

@@ -24,9 +24,11 @@ static struct word word_at(const char *list, uint32_t i)
     return (struct word){list, list != NULL ? strcspn(list, ",") : 0};
 }
 
+/* Whether w is the name, or that of a module it is in: "body" of "body.0.weight". */
 static bool is(struct word w, const char *name)
 {
-    return w.text != NULL && w.n > 0 && strlen(name) == w.n && memcmp(w.text, name, w.n) == 0;
+    return w.text != NULL && w.n > 0 && strncmp(w.text, name, w.n) == 0 &&
+           (name[w.n] == '\0' || name[w.n] == '.');
 }
 
 static bool lists(const char *list, const char *name)
@@ -187,7 +189,7 @@ static struct word other_of(const struct uw_import *im, const char *list, struct
     return o;
 }
 
-/* Find each name among the file's tensors, whose role it has set, or among the layers. */
+/* Find each name among the file's tensors, whose role it has set, and among the layers. */
 static int set_named(struct uw_import *im, const char *list, bool trains)
 {
     for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
@@ -200,12 +202,13 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
         for (uint32_t k = 0; k < im->graph.initializers_n && !found; k++) {
             found = is(w, im->graph.initializer[k].name);
         }
-        for (uint32_t k = 0; k < im->layers_n && !found; k++) {
+        for (uint32_t k = 0; k < im->layers_n; k++) {
             struct uw_import_layer *l = im->layer[k];
-            found = l->needed && is(w, l->def.name);
-            if (found && l->def.kind == UW_LAYER_PARAMETER) {
+            bool named = l->needed && is(w, l->def.name);
+            found = found || named;
+            if (named && l->def.kind == UW_LAYER_PARAMETER) {
                 l->def.parameter.constant = !trains;
-            } else if (found) {
+            } else if (named) {
                 l->def.frozen = !trains;
             }
         }
