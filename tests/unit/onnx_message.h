@@ -84,6 +84,21 @@ static inline void constant(struct message *graph, const char *name, uint32_t ra
     inside(graph, 5, &t);
 }
 
+static inline void integers(struct message *graph, const char *name, uint32_t rank,
+                            const int64_t *dim, const int64_t *data)
+{
+    struct message t = {.n = 0};
+    size_t n = 1;
+    for (uint32_t a = 0; a < rank; a++) {
+        number(&t, 1, dim[a]);
+        n *= (size_t)dim[a];
+    }
+    number(&t, 2, 7);
+    text(&t, 8, name);
+    bytes(&t, 9, data, n * sizeof(int64_t));
+    inside(graph, 5, &t);
+}
+
 static inline void weight(struct message *graph, const char *name, uint32_t rank,
                           const int64_t *dim, int64_t location)
 {

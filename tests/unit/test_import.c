@@ -119,53 +119,6 @@ static void test_embedding_of_one_index_a_sample_is_a_row(void **state)
     uw_convert_deinit(&c);
 }
 
-/* As PyTorch's newer exporter begins as_strided: only as a place it is the same for all samples. */
-static void test_number_for_each_sample_is_refused_as_a_value(void **state)
-{
-    static const int64_t dim[2] = {0, 6};
-    static const float zero = 0.0f, one = 1.0f;
-    (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct message g = {.n = 0};
-        value(&g, 11, "x", 2, dim);
-        value(&g, 12, "y", 2, dim);
-        constant(&g, "zero", 0, NULL, &zero, 0);
-        constant(&g, "one", 0, NULL, &one, 0);
-        add(&g, "Shape", "x", "sizes", "", 0, NULL);
-        add(&g, "Gather", "sizes zero", "samples", "", 0, NULL);
-        add(&g, "Range", "zero samples one", "at", "", 0, NULL);
-        add(&g, "Mul", i == 0 ? "x at" : "at at", i == 0 ? "y" : "squares", "", 0, NULL);
-        if (i == 1) {
-            add(&g, "Gather", "x squares", "y", "", 0, NULL);
-        }
-        expect(&g, 17, UW_ERR_UNSUPPORTED, "(Mul): a number for each sample of the minibatch: its "
-                                           "layers see one sample");
-    }
-}
-
-/* index_add, as PyTorch's older exporter writes it without its reduction. */
-static void test_place_that_gets_two_updates_without_a_reduction_is_refused(void **state)
-{
-    static const int64_t dim[2] = {0, 6}, pair[2] = {1, 2}, one_n[1] = {1};
-    static const float places[2] = {1, 1}, zero = 0.0f, one = 1.0f, two = 2.0f;
-    (void)state;
-    struct message g = {.n = 0}, n = node("ScatterElements", "s", "x at part", "y"), a = {.n = 0};
-    value(&g, 11, "x", 2, dim);
-    value(&g, 12, "y", 2, dim);
-    constant(&g, "places", 2, pair, places, 0);
-    constant(&g, "zero", 1, one_n, &zero, 0);
-    constant(&g, "two", 1, one_n, &two, 0);
-    constant(&g, "one", 1, one_n, &one, 0);
-    add(&g, "Slice", "x zero two one", "part", "", 0, NULL);
-    add(&g, "Shape", "part", "sizes", "", 0, NULL);
-    add(&g, "Expand", "places sizes", "at", "", 0, NULL);
-    text(&a, 1, "axis");
-    number(&a, 3, 1);
-    inside(&n, 5, &a);
-    inside(&g, 1, &n);
-    expect(&g, 17, UW_ERR_UNSUPPORTED, "which update stays is not defined");
-}
-
 /* As PyTorch's older exporter leaves a layer with weight_norm. */
 static void test_weight_that_was_computed_in_advance_is_told(void **state)
 {
@@ -704,8 +657,6 @@ int main(void)
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
         cmocka_unit_test(test_tied_embedding_takes_only_its_vocabulary),
         cmocka_unit_test(test_embedding_of_one_index_a_sample_is_a_row),
-        cmocka_unit_test(test_number_for_each_sample_is_refused_as_a_value),
-        cmocka_unit_test(test_place_that_gets_two_updates_without_a_reduction_is_refused),
         cmocka_unit_test(test_weight_that_was_computed_in_advance_is_told),
         cmocka_unit_test(test_part_without_elements_is_no_harm_until_it_is_read),
         cmocka_unit_test(test_axes_that_were_joined_are_cut_elsewhere),

@@ -157,7 +157,12 @@ static int gather_of_samples(struct uw_import *im, const struct uw_onnx_node *n,
     own.rank--;
     memmove(own.dim, own.dim + 1, own.rank * sizeof own.dim[0]);
     memmove(own.stride, own.stride + 1, own.rank * sizeof own.stride[0]);
-    return uw_import_gather(im, n, &each, axis + 1, &own);
+    uint64_t count = uw_onnx_tensor_size(&own);
+    int rc = uw_import_count(im, n, count);
+    for (uint64_t i = 0; i < count && rc == UW_OK; i++) { /* below 0: of the sample before */
+        rc = uw_import_integer(&own, i) >= 0 ? UW_OK : uw_import_refuse_rise(im, n);
+    }
+    return rc < 0 ? rc : uw_import_gather(im, n, &each, axis + 1, &own);
 }
 
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "import_const.h"
 #include "import_parts.h"
 
 #include <math.h>
@@ -28,6 +29,18 @@ static int read_sizes(struct uw_import *im, const struct uw_onnx_node *n, const 
     return UW_OK;
 }
 
+/* Entry `at` of output_padding. Returns UW_OK or UW_ERR_INVALID, told. */
+static int read_behind(struct uw_import *im, const struct uw_onnx_node *n, uint32_t at,
+                       uint32_t *behind)
+{
+    const struct uw_onnx_attribute *a = uw_onnx_attribute(n, "output_padding");
+    int64_t said = a != NULL && at < a->ints_n ? a->ints[at] : 0;
+    *behind = said >= 0 && said <= UINT16_MAX ? (uint32_t)said : 0;
+    return said == *behind ? UW_OK
+                           : uw_import_refuse(im, n, UW_ERR_INVALID, "output_padding %lld",
+                                              (long long)said);
+}
+
 /* SAME: out = ceil(in / stride), or in * stride for a transposed convolution; an odd zero is behind
  * (SAME_UPPER) or in front. */
 static int pad_same(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
@@ -38,8 +51,11 @@ static int pad_same(struct uw_import *im, const struct uw_onnx_node *n, struct w
         uint64_t last = ((in[i] + w->stride[i] - 1) / w->stride[i] - 1) * w->stride[i];
         uint64_t total = last + reach > in[i] ? last + reach - in[i] : 0;
         if (strcmp(n->op, "ConvTranspose") == 0) {
-            const struct uw_onnx_attribute *more = uw_onnx_attribute(n, "output_padding");
-            reach += more != NULL && i < more->ints_n ? (uint64_t)more->ints[i] : 0;
+            uint32_t behind;
+            if (read_behind(im, n, i, &behind) < 0) {
+                return im->err->code;
+            }
+            reach += behind;
             if (reach < w->stride[i]) {
                 return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                                         "auto_pad with a stride beyond its kernel");
@@ -437,26 +453,17 @@ static int crop(struct uw_import *im, const struct uw_onnx_node *n, const struct
     return rc;
 }
 
-/* Entry `at` of output_padding. Returns UW_OK or UW_ERR_INVALID, told. */
-static int read_behind(struct uw_import *im, const struct uw_onnx_node *n, uint32_t at,
-                       uint32_t *behind)
-{
-    const struct uw_onnx_attribute *a = uw_onnx_attribute(n, "output_padding");
-    int64_t said = a != NULL && at < a->ints_n ? a->ints[at] : 0;
-    *behind = said >= 0 && said <= UINT16_MAX ? (uint32_t)said : 0;
-    return said == *behind ? UW_OK
-                           : uw_import_refuse(im, n, UW_ERR_INVALID, "output_padding %lld",
-                                              (long long)said);
-}
-
 /* The inputs of each output of a transposed convolution, among [kernel][in] of [C][kernel][in].
  *   in   places of the input
  *   out  places of the output */
-static int pick_sums(struct uw_import *im, const struct window *w, const uint64_t in[2],
-                     const uint64_t out[2], struct uw_import_picks *p)
+static int pick_sums(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
+                     const uint64_t in[2], const uint64_t out[2], struct uw_import_picks *p)
 {
     uint32_t taps = 0;
-    int rc = UW_OK;
+    if (out[0] > INT32_MAX / out[1]) {
+        return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
+    }
+    int rc = uw_import_count(im, n, out[0] * out[1] * w->kernel[0] * w->kernel[1]);
     for (int pass = 0; pass < 2 && rc == UW_OK; pass++) {
         for (uint64_t o = 0; o < out[0] * out[1]; o++) {
             uint64_t at[2] = {o / out[1] + w->pad[0], o % out[1] + w->pad[1]};
@@ -514,7 +521,7 @@ static int shared_conv_transpose(struct uw_import *im, const struct uw_onnx_node
                  ? shared_value(im, n, weight, rows + skip, 3 - skip, &m)
                  : uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
     rc = rc < 0 ? rc : uw_import_product(im, n, &m, &x, true, false, 1.0f, &sum);
-    rc = rc < 0 ? rc : pick_sums(im, w, v->dim + 1, out, &p);
+    rc = rc < 0 ? rc : pick_sums(im, n, w, v->dim + 1, out, &p);
     if (rc == UW_OK && uw_import_reshape(im, n, &sum.view, flat, 3) <= 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its sums have no shape");
     }
@@ -621,27 +628,34 @@ static void set_pool(struct uw_import_layer *l, const struct window *w, bool cei
     }
 }
 
+static bool is_all(const struct uw_onnx_attribute *a, uint32_t count, int64_t value)
+{
+    bool all = a == NULL || a->ints_n == count;
+    for (uint32_t i = 0; a != NULL && i < count && all; i++) {
+        all = a->ints[i] == value;
+    }
+    return all;
+}
+
 /* An average over one axis of any rank, the kernel of all others being 1.
  * Returns 1 (done), 0 (it is none), or a code. */
 static int mean_along_axis(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_onnx_attribute *kernel = uw_onnx_attribute(n, "kernel_shape");
-    const struct uw_onnx_attribute *pads = uw_onnx_attribute(n, "pads");
-    const struct uw_onnx_attribute *strides = uw_onnx_attribute(n, "strides");
+    const char *how = uw_onnx_text(n, "auto_pad", "NOTSET");
     struct uw_value *x = uw_import_data(im, n, 0), *y = uw_import_out(im, n, 0);
     uint32_t axis = 0, wide = 0;
     if (x == NULL || y == NULL || kernel == NULL || kernel->ints_n < 3 || n->op[0] != 'A' ||
         kernel->ints_n + 2 != x->view.axes_n) {
         return x == NULL ? im->err->code : 0;
     }
-    bool plain = uw_onnx_int(n, "ceil_mode", 0) == 0;
+    bool plain = uw_onnx_int(n, "ceil_mode", 0) == 0 && strncmp(how, "SAME_", 5) != 0 &&
+                 is_all(uw_onnx_attribute(n, "strides"), kernel->ints_n, 1) &&
+                 is_all(uw_onnx_attribute(n, "dilations"), kernel->ints_n, 1) &&
+                 is_all(uw_onnx_attribute(n, "pads"), 2 * kernel->ints_n, 0);
     for (uint32_t i = 0; i < kernel->ints_n; i++) {
         wide += kernel->ints[i] != 1 ? 1 : 0;
         axis = kernel->ints[i] != 1 ? i : axis;
-        plain = plain && (strides == NULL || strides->ints[i] == 1);
-    }
-    for (uint32_t i = 0; pads != NULL && i < pads->ints_n; i++) {
-        plain = plain && pads->ints[i] == 0;
     }
     int64_t size = (int64_t)uw_view_dim(&x->view, axis + 2), taps = kernel->ints[axis];
     if (!plain || wide != 1 || taps < 1 || taps > size || taps > 65535) {

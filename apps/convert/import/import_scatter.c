@@ -11,11 +11,10 @@
 static int check_samples(struct uw_import *im, const struct uw_onnx_node *n,
                          const struct uw_onnx_tensor *index, uint64_t numbers_n)
 {
-    uint64_t count = index->rise_first ? 0 : uw_onnx_tensor_size(index);
-    uint64_t k = index->dim[index->rank - 1], each = count / index->dim[0];
+    uint64_t size = uw_onnx_tensor_size(index), each = size / index->dim[0];
+    uint64_t k = index->dim[index->rank - 1], count = index->rise_first ? each : size;
     bool fits = index->dim[0] == im->batch &&
-                (!index->rise_first || (index->rise == 1 && index->stride[0] == 0 &&
-                                        uw_import_integer(index, 0) == 0));
+                (!index->rise_first || (index->rise == 1 && index->stride[0] == 0));
     if (uw_import_count(im, n, count) < 0) {
         return im->err->code;
     }
@@ -34,11 +33,17 @@ static int places(struct uw_import *im, const struct uw_onnx_node *n, const uint
                   uint32_t rank, const struct uw_onnx_tensor *index, uint32_t skip,
                   struct uw_onnx_tensor *out)
 {
-    uint64_t k = index->rank > skip ? index->dim[index->rank - 1] : 0;
+    uint64_t k = index->rank > skip ? index->dim[index->rank - 1] : 0, all = 1;
     *out = (struct uw_onnx_tensor){.name = "", .rank = index->rank - 1 - skip};
     if (k <= skip || k > rank || uw_onnx_tensor_size(index) == 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its indices do not fit %u axes",
                                 (unsigned)rank);
+    }
+    for (uint64_t c = skip; c < k; c++) {
+        if (dim[c] > INT64_MAX / all) {
+            return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its axes are too large");
+        }
+        all *= dim[c] > 0 ? dim[c] : 1;
     }
     int rc = skip == 1 ? check_samples(im, n, index, k)
              : index->rise != 0 ? uw_import_refuse_rise(im, n) : UW_OK;
@@ -68,9 +73,10 @@ int uw_import_places(struct uw_import *im, const struct uw_onnx_node *n, const u
     return places(im, n, dim, rank, index, 0, out);
 }
 
-/* Places along an axis, the same ones for all others, of an index as GatherElements has it. */
+/* Places along an axis of that size, the same ones for all others, of an index as GatherElements
+ * has it. */
 static int places_along(struct uw_import *im, const struct uw_onnx_node *n,
-                        const struct uw_onnx_tensor *index, uint32_t axis,
+                        const struct uw_onnx_tensor *index, uint32_t axis, uint64_t size,
                         struct uw_onnx_tensor *out)
 {
     struct uw_onnx_tensor once = *index;
@@ -88,6 +94,7 @@ static int places_along(struct uw_import *im, const struct uw_onnx_node *n,
     for (uint64_t i = 0; i < count; i++) {
         uint64_t at = i / inner % out->dim[0];
         int64_t k = uw_import_integer(&once, i);
+        k = k < 0 && k >= -(int64_t)size ? k + (int64_t)size : k;
         if (i >= inner * out->dim[0] || i % inner != 0 ? data[at] != k : false) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its indices differ beside their "
                                     "axis");
@@ -103,6 +110,10 @@ static int join_axes(struct uw_import *im, const struct uw_onnx_node *n, struct 
 {
     uint64_t have[UW_ONNX_RANK_MAX], dim[UW_ONNX_RANK_MAX + 1] = {0};
     uint32_t axes = v->axes_n + 1 - count;
+    if (first > v->axes_n || count > v->axes_n - first) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%u axes are too few for its indices",
+                                (unsigned)v->axes_n);
+    }
     uw_view_dims(v, have);
     if (count == 0 && v->axes_n == UW_ONNX_RANK_MAX) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
@@ -152,7 +163,8 @@ int uw_op_gather_elements(struct uw_import *im, const struct uw_onnx_node *n)
     for (uint32_t a = 0; a < index->rank && fits; a++) {
         fits = a == (uint32_t)axis || index->dim[a] == uw_view_dim(&x->view, a);
     }
-    int rc = fits ? places_along(im, n, index, (uint32_t)axis, &at)
+    int rc = fits ? places_along(im, n, index, (uint32_t)axis,
+                                 uw_view_dim(&x->view, (uint32_t)axis), &at)
                   : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its indices are of a part");
     return rc < 0 ? rc : uw_import_gather(im, n, x, (uint32_t)axis, &at);
 }
@@ -194,17 +206,26 @@ static bool is_zero(const struct uw_value *v)
     return zero;
 }
 
+/* Sizes of a constant or of data. Returns how many. */
+static uint32_t sizes_of(const struct uw_value *x, uint64_t dim[UW_ONNX_RANK_MAX])
+{
+    bool constant = x->kind == UW_VALUE_CONST;
+    uint32_t axes = constant ? x->t.rank : x->view.axes_n;
+    for (uint32_t a = 0; a < axes; a++) {
+        dim[a] = constant ? x->t.dim[a] : uw_view_dim(&x->view, a);
+    }
+    return axes;
+}
+
 static int read_scatter(struct uw_import *im, const struct uw_onnx_node *n,
                         const struct uw_value *x, struct scatter *s)
 {
     const struct uw_onnx_tensor *index = uw_import_const(im, n, 1);
-    bool elements = strcmp(n->op, "ScatterElements") == 0, constant = x->kind == UW_VALUE_CONST;
-    *s = (struct scatter){.axes = constant ? x->t.rank : x->view.axes_n, .joined = 1, .laid = 1};
+    bool elements = strcmp(n->op, "ScatterElements") == 0;
+    *s = (struct scatter){.joined = 1, .laid = 1};
+    s->axes = sizes_of(x, s->dims);
     if (index == NULL || !adds(im, n, &s->add)) {
         return im->err->code;
-    }
-    for (uint32_t a = 0; a < s->axes; a++) {
-        s->dims[a] = constant ? x->t.dim[a] : uw_view_dim(&x->view, a);
     }
     if (elements) {
         int64_t axis = uw_onnx_int(n, "axis", 0);
@@ -213,7 +234,7 @@ static int read_scatter(struct uw_import *im, const struct uw_onnx_node *n,
             return uw_import_refuse(im, n, UW_ERR_SHAPE, "axis %lld", (long long)axis);
         }
         s->axis = (uint32_t)axis;
-        return places_along(im, n, index, s->axis, &s->at);
+        return places_along(im, n, index, s->axis, s->dims[axis], &s->at);
     }
     s->axis = s->axes > 0 && s->dims[0] == im->batch && index->rank > 1 &&
               index->dim[0] == im->batch && index->dim[index->rank - 1] > 1 ? 1 : 0;
@@ -229,6 +250,9 @@ static int scatter_picks(struct uw_import *im, const struct uw_onnx_node *n,
                          struct uw_import_picks *p)
 {
     uint64_t count = uw_onnx_tensor_size(&s->at), most = 0;
+    if (uw_import_count(im, n, size) < 0) {
+        return im->err->code;
+    }
     uint32_t *seen = uw_pool_take(im->pool, size, sizeof *seen);
     if (seen == NULL) {
         return uw_import_nomem(im);
@@ -299,6 +323,21 @@ static bool is_of_all_samples(const struct uw_import *im, const struct uw_onnx_n
            uw_import_integer(t, 0) == 0;
 }
 
+/* x[:, ...] = u: the result is u. */
+static int put_whole(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
+                     struct uw_value *y)
+{
+    const struct uw_value *u = uw_import_data(im, n, 2);
+    uint64_t have[UW_ONNX_RANK_MAX], dim[UW_ONNX_RANK_MAX];
+    if (u == NULL) {
+        return im->err->code;
+    }
+    uint32_t axes = sizes_of(x, dim);
+    return sizes_of(u, have) == axes && memcmp(have, dim, axes * sizeof *dim) == 0
+               ? uw_import_rename(y, u)
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its updates do not fit its indices");
+}
+
 int uw_op_scatter(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_in(im, n, 0), *u = uw_import_in(im, n, 2);
@@ -311,8 +350,7 @@ int uw_op_scatter(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_import_lacks(im, n, "three inputs");
     }
     if (is_of_all_samples(im, n, uw_import_in(im, n, 1)) && adds(im, n, &s.add) && !s.add) {
-        u = uw_import_data(im, n, 2);
-        return u != NULL ? uw_import_rename(y, u) : im->err->code;
+        return put_whole(im, n, x, y);
     }
     int rc = read_scatter(im, n, x, &s);
     bool updates = !is_zero(u), own = !updates || !is_zero(x);
@@ -420,6 +458,10 @@ int uw_fold_scatter(struct uw_import *im, const struct uw_onnx_node *n,
         return 1;
     }
     if (strcmp(n->op, "ScatterElements") == 0) {
+        int64_t axis = uw_onnx_int(n, "axis", 0), axes = x->rank;
+        if (axis < -axes || axis >= axes) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "axis %lld", (long long)axis);
+        }
         fits = fits && index->rank == x->rank && u->rank == x->rank;
         for (uint32_t a = 0; a < x->rank; a++) {
             fits = fits && index->dim[a] == u->dim[a];

@@ -134,40 +134,55 @@ int uw_import_check_rise(struct uw_import *im, const struct uw_onnx_node *n)
     return rises && !takes ? uw_import_refuse_rise(im, n) : UW_OK;
 }
 
+/* A Slice of all samples, in their order. */
+static bool keeps_samples(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *out)
+{
+    struct uw_import_cuts c;
+    bool keeps = uw_import_cuts(im, n, &c) >= 0 && out->dim[0] == x->dim[0] && !x->rise_first;
+    for (int k = 0; k < c.steps_n && keeps; k++) {
+        keeps = c.step[k] > 0;
+    }
+    return keeps;
+}
+
+/* Whether what rises is a whole number, and axis 0 of it is that of out. */
+static bool is_along(const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *out, bool moves)
+{
+    return x->rise == 0 || (!x->is_float && (moves || x->rank == out->rank));
+}
+
 int uw_fold_rise(struct uw_import *im, const struct uw_onnx_node *n,
                  const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
     const struct uw_onnx_tensor *a = x[0], *b = n->inputs_n > 1 ? x[1] : x[0];
-    bool add = strcmp(n->op, "Add") == 0, first = true;
-    if (strcmp(n->op, "Range") == 0 || (a->rise == 0 && b->rise == 0)) {
+    bool moves = strcmp(n->op, "Reshape") == 0 || strcmp(n->op, "Unsqueeze") == 0, fits = true;
+    uint32_t rising = 0;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        rising += uw_import_in(im, n, k)->t.rise != 0 ? 1 : 0;
+    }
+    if (rising == 0 || strcmp(n->op, "Range") == 0) {
         return UW_OK;
     }
     if (strcmp(n->op, "Concat") == 0) { /* of the numbers of an index: only the sample's rises */
-        for (uint32_t k = 1; k < n->inputs_n; k++) {
-            first = first && uw_import_in(im, n, k)->t.rise == 0;
-        }
         int64_t axis = uw_onnx_int(n, "axis", 0);
-        first = first && (axis == -1 || axis == a->rank - 1) && a->dim[a->rank - 1] == 1;
+        fits = a->rise != 0 && rising == 1 && (axis == -1 || axis == a->rank - 1) &&
+               a->dim[a->rank - 1] == 1;
         out->rise = a->rise;
         out->rise_first = true;
-        return first ? UW_OK : uw_import_refuse_rise(im, n);
-    }
-    if (strcmp(n->op, "Slice") == 0) { /* only of all samples */
-        return out->rank > 0 && out->dim[0] == a->dim[0] && out->stride[0] == 0 && !a->rise_first
-                   ? UW_OK : uw_import_refuse_rise(im, n);
-    }
-    if (a->rise_first || (b != a && b->rise_first)) {
-        return uw_import_refuse_rise(im, n);
-    }
-    if (add) {
+    } else if (strcmp(n->op, "Slice") == 0) {
+        fits = keeps_samples(im, n, a, out);
+    } else if (a->rise_first || (b != a && b->rise_first)) {
+        fits = false;
+    } else if (strcmp(n->op, "Add") == 0) {
         out->rise = a->rise + b->rise;
     } else if (strcmp(n->op, "Mul") == 0) {
         const struct uw_onnx_tensor *by = a->rise != 0 ? b : a;
         int64_t times = uw_onnx_tensor_size(by) == 1 ? uw_import_integer(by, 0) : 0;
-        if (by->rise != 0 || times < 1 || times > INT32_MAX || a->rise + b->rise > INT32_MAX) {
-            return uw_import_refuse_rise(im, n);
-        }
-        out->rise = (a->rise + b->rise) * times;
+        fits = by->rise == 0 && times > 0 && times <= INT32_MAX;
+        out->rise = fits ? (a->rise + b->rise) * times : 0;
     }
-    return UW_OK;
+    fits = fits && is_along(a, out, moves) && is_along(b, out, moves) && out->rise <= INT32_MAX &&
+           out->rank > 0 && out->dim[0] == im->batch;
+    return fits ? UW_OK : uw_import_refuse_rise(im, n);
 }
