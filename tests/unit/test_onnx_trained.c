@@ -178,6 +178,8 @@ static void test_names_of_the_user_decide(void **state)
     } cases[] = {
         {"p.x", NULL, NULL, {false, true, NULL}},
         {"p", NULL, NULL, {false, true, NULL}},        /* the module of p.x */
+        {"p", "p.x", NULL, {true, true, NULL}},        /* a part is as its own list says */
+        {"p.x", "p", NULL, {false, true, NULL}},
         {"all", NULL, NULL, {false, true, NULL}},
         {"p.x,v", NULL, NULL, {false, false, "no parameters: "}},
         {"v", NULL, NULL, {true, false, "tensor 'p.x'"}},

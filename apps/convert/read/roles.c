@@ -31,14 +31,20 @@ static bool is(struct word w, const char *name)
            (name[w.n] == '\0' || name[w.n] == '.');
 }
 
+/* Length of the longest word of a list that is the name, or that of a module it is in; 0: none. */
+static size_t listed(const char *list, const char *name)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
+        const struct word w = word_at(list, i);
+        longest = is(w, name) && w.n > longest ? w.n : longest;
+    }
+    return longest;
+}
+
 static bool lists(const char *list, const char *name)
 {
-    for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
-        if (is(word_at(list, i), name)) {
-            return true;
-        }
-    }
-    return false;
+    return listed(list, name) > 0;
 }
 
 /* Whether b is the matrix a, transposed. */
@@ -130,8 +136,10 @@ void uw_read_roles(struct uw_import *im)
     const struct uw_onnx_graph *g = &im->graph;
     for (uint32_t i = 0; i < g->initializers_n; i++) {
         struct uw_onnx_tensor *t = &g->initializer[i];
-        t->role = lists(im->options->constant, t->name)  ? UW_ONNX_ROLE_FIXED
-                  : lists(im->options->trained, t->name) ? UW_ONNX_ROLE_TRAINS : t->role;
+        size_t fixed = listed(im->options->constant, t->name);
+        size_t trained = listed(im->options->trained, t->name);
+        t->role = fixed > trained ? UW_ONNX_ROLE_FIXED
+                  : trained > 0   ? UW_ONNX_ROLE_TRAINS : t->role;
     }
     if (count_matrices(g) > MATRICES_MAX) {
         return;
@@ -177,10 +185,8 @@ static bool is_lone(const struct uw_import_layer *l)
 }
 
 /* The same name in the other one of the lists --constant and --trained; text NULL: it lacks it. */
-static struct word other_of(const struct uw_import *im, const char *list, struct word w)
+static struct word other_of(const char *other, struct word w)
 {
-    const char *other = list == im->options->trained ? im->options->constant
-                                                     : im->options->trained;
     uint32_t i = 0;
     struct word o = word_at(other, i);
     while (o.text != NULL && (o.n != w.n || memcmp(o.text, w.text, w.n) != 0)) {
@@ -189,11 +195,13 @@ static struct word other_of(const struct uw_import *im, const char *list, struct
     return o;
 }
 
-/* Find each name among the file's tensors, whose role it has set, and among the layers. */
+/* Find each name among the file's tensors, whose role it has set, and among the layers. Of a module
+ * in one list and a part of it in the other, the part is as its own list says. */
 static int set_named(struct uw_import *im, const char *list, bool trains)
 {
+    const char *other = trains ? im->options->constant : im->options->trained;
     for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
-        const struct word w = word_at(list, i), twin = other_of(im, list, w);
+        const struct word w = word_at(list, i), twin = other_of(other, w);
         if (twin.text != NULL) {
             return uw_import_refuse(im, NULL, UW_ERR_INVALID, "%.*s is in --constant and in "
                                     "--trained: leave out one", (int)w.n, w.text);
@@ -206,6 +214,7 @@ static int set_named(struct uw_import *im, const char *list, bool trains)
             struct uw_import_layer *l = im->layer[k];
             bool named = l->needed && is(w, l->def.name);
             found = found || named;
+            named = named && listed(list, l->def.name) > listed(other, l->def.name);
             if (named && l->def.kind == UW_LAYER_PARAMETER) {
                 l->def.parameter.constant = !trains;
             } else if (named) {
