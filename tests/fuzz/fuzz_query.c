@@ -201,6 +201,7 @@ static int try_client(const uint8_t *input, size_t bytes)
         if (reads) {
             c.sample_n = SAMPLE_N;
             c.numbers_n = NUMBERS_N;
+            c.form = 1;
             c.text_n = TEXT_N;
             c.text = malloc(TEXT_N);
         }
