@@ -23,7 +23,7 @@ struct matrix {
     const float *base;
     size_t stride;
     bool trans;
-    float alpha;
+    float alpha;                /* factor of every element */
 };
 
 static void pack_rows(const struct uw_product *p, const struct uw_block *b, uint32_t k,
@@ -64,7 +64,7 @@ static struct uw_product product_of(const struct uw_tile *t, const struct uw_gem
     struct uw_product p = {.groups = 1, .m = rows_of(g), .n = g->n, .k = g->k, .threads = threads,
                            .beta = g->beta};
     p.a = (struct uw_left){
-        .trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda, .segment_n = g->k};
+        .trans = g->trans_a, .alpha = 1.0f, .row_stride = g->lda, .segment_n = g->k};
     p.b.pack = pack_matrix;
     p.c = (struct uw_sink){.row_stride = g->ldc, .image_cols = g->n};
     uw_product_cut(&p, t, 1, true);
@@ -88,7 +88,7 @@ int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const 
         }
         return uw_gemm_ref(e, g, a, b, c);
     }
-    struct matrix m = {b, g->ldb, g->trans_b, 1.0f};
+    struct matrix m = {b, g->ldb, g->trans_b, g->alpha};
     struct uw_product p = product_of(e->kernels->tile, g, uw_workers_threads(e->workers));
     p.a.base = a;
     p.b.source = &m;
@@ -100,12 +100,6 @@ int uw_gemm_from_packed(const struct uw_exec *e, const struct uw_gemm *g, const 
         if (uw_product_scratch_bytes(&keeping, 1) <= e->scratch_bytes) {
             p = keeping;
         }
-    }
-    p.a.alpha = 1.0f;
-    if (uw_product_left_in_place(&p)) {
-        m.alpha = g->alpha;
-    } else {
-        p.a.alpha = g->alpha;
     }
     p.start = start;
     if (start != NULL && p.k_parts > 1) {

@@ -123,12 +123,6 @@ void uw_product_widen(struct uw_product *p, bool inner)
     }
 }
 
-bool uw_product_left_in_place(const struct uw_product *p)
-{
-    return p->a.trans && p->a.alpha == 1.0f && p->a.row_stride <= STORED_MAX &&
-           p->b.locate == NULL && p->tile->multiply_stored != NULL;
-}
-
 void uw_product_keep(struct uw_product *p)
 {
     p->b.keep = true;
@@ -404,7 +398,8 @@ static void scale_block(const struct part *part, float beta)
 static struct left left_block(const struct uw_product *p, const struct uw_block *b, uint32_t i0,
                               uint32_t rows, float *panels)
 {
-    if (uw_product_left_in_place(p)) {
+    if (p->a.trans && p->a.alpha == 1.0f && p->a.row_stride <= STORED_MAX &&
+        p->b.locate == NULL && p->tile->multiply_stored != NULL) {
         return (struct left){p->a.base + b->group * p->a.group_stride +
                                  (size_t)b->k0 * p->a.row_stride + i0, p->a.row_stride};
     }

@@ -99,9 +99,6 @@ void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k
  * product has fewer columns (inner: fewer inner indexes) and may have larger blocks. */
 void uw_product_widen(struct uw_product *p, bool inner);
 
-/* Are the panels of A read in place? */
-bool uw_product_left_in_place(const struct uw_product *p);
-
 /* For one thread: keep all panels of B in scratch. With b.kept they are there already. */
 void uw_product_keep(struct uw_product *p);
 

@@ -56,10 +56,6 @@ static void move(size_t n, const float *x, float *y, bool accumulate)
 {
     if (accumulate) {
         add(n, x, y);
-    } else if (n >= 8 && n <= 16) {     /* two vectors that may overlap, without a call */
-        __m256 first = _mm256_loadu_ps(x), last = _mm256_loadu_ps(x + n - 8);
-        _mm256_storeu_ps(y, first);
-        _mm256_storeu_ps(y + n - 8, last);
     } else {
         memcpy(y, x, n * sizeof *y);
     }

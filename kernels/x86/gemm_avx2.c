@@ -139,17 +139,6 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 #include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
-static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
-                     float *out, size_t ldo, bool add)
-{
-    switch (rows) {
-#define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    EACH_ROWS
-#undef ROWS
-    default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
-    }
-}
-
 static void multiply_stored(uint32_t rows, uint32_t k, const float *a, size_t step, const float *b,
                             const float *init, float *out, size_t ldo, bool add)
 {
@@ -159,6 +148,12 @@ static void multiply_stored(uint32_t rows, uint32_t k, const float *a, size_t st
 #undef ROWS
     default: multiply_stored_rows(MR, k, a, step, b, init, out, ldo, add); break;
     }
+}
+
+static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
+                     float *out, size_t ldo, bool add)
+{
+    multiply_stored(rows, k, a, MR, b, init, out, ldo, add);
 }
 
 static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,

@@ -269,42 +269,46 @@ static int project(const struct uw_exec *e, const struct tape *t, enum part part
     return e->kernels->gemm(e, &m, x, t->l->param[WEIGHT_IH], a);
 }
 
-static enum uw_gemm_b again(bool first)
-{
-    return first ? UW_GEMM_B_FIRST : UW_GEMM_B_AGAIN;
-}
-
-/* Scratch of the two products of a time step with W_hh, which may stay packed in it. GRU's second
- * product gets a third of it, if there is more than one of them needs. */
-static void exec_of_step(const struct uw_exec *e, const struct tape *t, struct uw_exec part[2],
-                         enum uw_gemm_b *b)
-{
-    part[0] = part[1] = *e;
-    if (t->l->def->kind != UW_LAYER_GRU) {
-        return;
-    }
-    size_t third = e->scratch_bytes / 3 / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
-    if (uw_workers_threads(e->workers) > 1 || third < step_bytes(t->l, e->kernels, t->whole_n)) {
-        *b = UW_GEMM_B_ONCE;
-        return;
-    }
-    part[0].scratch_bytes = e->scratch_bytes - third;
-    part[1].scratch_bytes = third;
-    part[1].scratch = (uint8_t *)e->scratch + part[0].scratch_bytes;
-}
-
-static int project_state(const struct uw_exec *e, const struct tape *t, enum uw_gemm_b b,
-                         const float *h, float *a)
-{
-    struct uw_gemm m = product(t, STATE);
+/* Scratch of the two products of a time step with W_hh, which may stay packed in it from step to
+ * step. GRU's second product gets a third of it, if both find what they need. */
+struct room {
     struct uw_exec part[2];
-    exec_of_step(e, t, part, &b);
-    m.b = b;
-    int rc = e->kernels->gemm(&part[0], &m, h, t->l->param[WEIGHT_HH], a);
+    bool keeps;
+};
+
+static struct room room_of(const struct uw_exec *e, const struct tape *t, bool keeps)
+{
+    struct room r = {{*e, *e}, keeps};
+    size_t third = e->scratch_bytes / 3 / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
+    if (t->l->def->kind != UW_LAYER_GRU || !keeps) {
+        return r;
+    }
+    r.keeps = uw_workers_threads(e->workers) == 1 && third >= step_bytes(t->l, e->kernels,
+                                                                         t->whole_n);
+    if (r.keeps) {
+        r.part[0].scratch_bytes -= third;
+        r.part[1].scratch_bytes = third;
+        r.part[1].scratch = (uint8_t *)e->scratch + r.part[0].scratch_bytes;
+    }
+    return r;
+}
+
+/* STATE: x is the state, y the gates; BW_STATE: the other way round.
+ *   first  of the products that follow each other */
+static int times_state_weights(const struct room *r, const struct tape *t, enum part part,
+                               bool first, const float *x, float *y)
+{
+    size_t new = 3 * (size_t)t->l->geometry.recurrent.hidden;
+    const struct uw_exec *e = r->part;
+    struct uw_gemm m = product(t, part);
+    m.b = !r->keeps ? UW_GEMM_B_ONCE : first ? UW_GEMM_B_FIRST : UW_GEMM_B_AGAIN;
+    enum uw_gemm_b b = m.b;
+    int rc = e->kernels->gemm(&e[0], &m, x, t->l->param[WEIGHT_HH], y);
     if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
-        m = product(t, STATE_NEW);
+        m = product(t, part == STATE ? STATE_NEW : BW_STATE_NEW);
         m.b = b;
-        rc = e->kernels->gemm(&part[1], &m, h, weight_new(t->l), a + 3 * (size_t)m.n);
+        rc = e->kernels->gemm(&e[1], &m, x + (part == STATE ? 0 : new), weight_new(t->l),
+                              y + (part == STATE ? new : 0));
     }
     return rc;
 }
@@ -387,6 +391,7 @@ static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
     uint32_t at;
     const struct tape t = item_of(p, item, &at);
     const struct uw_recurrent *g = &t.l->geometry.recurrent;
+    const struct room room = room_of(e, &t, p->x == NULL);
     const float *h_prev = NULL, *a_prev = NULL;
     int rc = UW_OK;
 
@@ -398,7 +403,7 @@ static int forward_item(const struct uw_exec *e, const void *arg, uint32_t item)
             rc = project(e, &t, INPUT_STEP, p->x + ((size_t)at * g->steps + s) * g->in, a);
         }
         if (rc == UW_OK && h_prev != NULL) {
-            rc = project_state(e, &t, p->x != NULL ? UW_GEMM_B_ONCE : again(i == 1), h_prev, a);
+            rc = times_state_weights(&room, &t, STATE, i == 1, h_prev, a);
         }
         rc = rc < 0 ? rc : cell_forward(e, &t, h_prev, a_prev, a, h);
         h_prev = h;
@@ -449,23 +454,6 @@ static int cell_backward(const struct uw_exec *e, const struct tape *t, const fl
     return k->lstm_bw(e, &c, c_prev, dy, a, dh, dh + (size_t)c.batch_n * c.hidden);
 }
 
-/* Compute dh of the previous step. */
-static int backward_state(const struct uw_exec *e, const struct tape *t, enum uw_gemm_b b,
-                          const float *a, float *dh)
-{
-    struct uw_gemm m = product(t, BW_STATE);
-    struct uw_exec part[2];
-    exec_of_step(e, t, part, &b);
-    m.b = b;
-    int rc = e->kernels->gemm(&part[0], &m, a, t->l->param[WEIGHT_HH], dh);
-    if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
-        m = product(t, BW_STATE_NEW);
-        m.b = b;
-        rc = e->kernels->gemm(&part[1], &m, a + 3 * (size_t)m.k, weight_new(t->l), dh);
-    }
-    return rc;
-}
-
 /* Backpropagation through time. */
 static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t item)
 {
@@ -474,6 +462,7 @@ static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t it
     const struct tape t = item_of(p, item, &at);
     const struct uw_layer *l = t.l;
     const struct uw_recurrent *g = &l->geometry.recurrent;
+    const struct room room = room_of(e, &t, true);
     float *dh = p->dh + (size_t)at * kept_of(l) * g->hidden;
     int rc = UW_OK;
 
@@ -484,7 +473,8 @@ static int bw_prepare_item(const struct uw_exec *e, const void *arg, uint32_t it
         rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
                            i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
                            g->last && i + 1 < g->steps ? NULL : dy, dh);
-        rc = rc < 0 || i == 0 ? rc : backward_state(e, &t, again(i + 1 == g->steps), a, dh);
+        rc = rc < 0 || i == 0 ? rc      /* dh of the step before */
+                              : times_state_weights(&room, &t, BW_STATE, i + 1 == g->steps, a, dh);
     }
     return rc;
 }

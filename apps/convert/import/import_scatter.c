@@ -9,7 +9,7 @@
 
 /* Numbers of an index whose first one is that of the sample are the same for each. */
 static int check_samples(struct uw_import *im, const struct uw_onnx_node *n,
-                         const struct uw_onnx_tensor *index, uint64_t numbers_n)
+                         const struct uw_onnx_tensor *index)
 {
     uint64_t size = uw_onnx_tensor_size(index), each = size / index->dim[0];
     uint64_t k = index->dim[index->rank - 1], count = index->rise_first ? each : size;
@@ -23,8 +23,8 @@ static int check_samples(struct uw_import *im, const struct uw_onnx_node *n,
         fits = uw_import_integer(index, i) == (i % k == 0 ? sample
                                                           : uw_import_integer(index, i % each));
     }
-    return fits && numbers_n == k
-               ? UW_OK : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its indices mix samples");
+    return fits ? UW_OK
+                : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its indices mix samples");
 }
 
 /* Places of an index [..][k] in the axes dim[0] .. dim[k - 1] as one axis.
@@ -35,6 +35,9 @@ static int places(struct uw_import *im, const struct uw_onnx_node *n, const uint
 {
     uint64_t k = index->rank > skip ? index->dim[index->rank - 1] : 0, all = 1;
     *out = (struct uw_onnx_tensor){.name = "", .rank = index->rank - 1 - skip};
+    if (uw_onnx_int(n, "batch_dims", 0) != 0) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "batch_dims is not 0");
+    }
     if (k <= skip || k > rank || uw_onnx_tensor_size(index) == 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its indices do not fit %u axes",
                                 (unsigned)rank);
@@ -45,7 +48,7 @@ static int places(struct uw_import *im, const struct uw_onnx_node *n, const uint
         }
         all *= dim[c] > 0 ? dim[c] : 1;
     }
-    int rc = skip == 1 ? check_samples(im, n, index, k)
+    int rc = skip == 1 ? check_samples(im, n, index)
              : index->rise != 0 ? uw_import_refuse_rise(im, n) : UW_OK;
     memcpy(out->dim, index->dim + skip, out->rank * sizeof out->dim[0]);
     int64_t *data = rc == UW_OK ? uw_const_fresh(im, n, out, index->stored_n) : NULL;
@@ -67,9 +70,6 @@ static int places(struct uw_import *im, const struct uw_onnx_node *n, const uint
 int uw_import_places(struct uw_import *im, const struct uw_onnx_node *n, const uint64_t *dim,
                      uint32_t rank, const struct uw_onnx_tensor *index, struct uw_onnx_tensor *out)
 {
-    if (uw_onnx_int(n, "batch_dims", 0) != 0) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "batch_dims is not 0");
-    }
     return places(im, n, dim, rank, index, 0, out);
 }
 
@@ -141,9 +141,7 @@ int uw_op_gather_nd(struct uw_import *im, const struct uw_onnx_node *n)
     each = *x;
     uint32_t skip = each.view.axes_n > 0 && uw_view_has_batch(&each.view, 0) ? 1 : 0;
     uw_view_dims(&each.view, dims);
-    int rc = uw_onnx_int(n, "batch_dims", 0) != 0
-                 ? uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "batch_dims is not 0")
-                 : places(im, n, dims, each.view.axes_n, index, skip, &at);
+    int rc = places(im, n, dims, each.view.axes_n, index, skip, &at);
     rc = rc < 0 ? rc : join_axes(im, n, &each.view, skip,
                                  (uint32_t)index->dim[index->rank - 1] - skip);
     return rc < 0 ? rc : uw_import_gather(im, n, &each, skip, &at);
