@@ -34,8 +34,7 @@ static bool is_elementwise(const struct uw_head *h)
 static bool is_weighted(const struct uw_model *m, const struct uw_labelled *s,
                         const struct uw_head *h)
 {
-    return m->class_weights != NULL && s->pass->training &&
-           (uw_head_is_binary(m, h) || (!is_elementwise(h) && h->n == m->classes));
+    return m->class_weights != NULL && s->pass->training && uw_parts.weighing->weighs(m, h);
 }
 
 UW_STEP_PART int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s,

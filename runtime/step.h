@@ -183,19 +183,13 @@ struct uw_guarding {
     void (*take)(struct uw_spike_guard *g, double loss, bool spike);
 };
 
-/* Whether the head is the first one and tells two classes apart by one output. */
-static inline bool uw_head_is_binary(const struct uw_model *m, const struct uw_head *h)
-{
-    return h == &m->heads[0] && h->def->kind == UW_LOSS_BINARY_CROSS_ENTROPY &&
-           h->def->target == UW_TARGET_VALUES && h->n == 1;
-}
-
 /* Optional part: weights of classes, called if m->class_weights is not NULL. */
 struct uw_weighing {
     /* Check that the plan can weigh. Returns UW_OK or UW_ERR_UNSUPPORTED. */
     int (*check)(const struct uw_model *m, struct uw_error *err);
-    /* In place of softmax_xent_fw and softmax_xent_bw_input for head h, or of the kernels of a
-     * binary one.
+    /* Whether a head's samples count by the weights of their classes. */
+    bool (*weighs)(const struct uw_model *m, const struct uw_head *h);
+    /* In place of the kernels of the loss of head h.
      *   scale   the weight of the head's loss */
     int (*forward)(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
                    float *p, double *loss, uint32_t *correct_n);

@@ -8,12 +8,25 @@
 
 #include "uwasa/parts.h"
 
+/* Whether the head is the first one and tells two classes apart by one output. */
+static bool is_binary(const struct uw_model *m, const struct uw_head *h)
+{
+    return h == &m->heads[0] && h->def->kind == UW_LOSS_BINARY_CROSS_ENTROPY &&
+           h->def->target == UW_TARGET_VALUES && h->n == 1;
+}
+
+static bool weighs(const struct uw_model *m, const struct uw_head *h)
+{
+    return is_binary(m, h) || (h->def->kind == UW_LOSS_CROSS_ENTROPY &&
+                               h->def->target == UW_TARGET_LABEL && h->n == m->classes);
+}
+
 static int check(const struct uw_model *m, struct uw_error *err)
 {
     if (uw_device_of(m) != NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "class weights are not computed on a GPU");
     }
-    if (m->heads[0].def->kind != UW_LOSS_CROSS_ENTROPY && !uw_head_is_binary(m, &m->heads[0])) {
+    if (m->heads[0].def->kind != UW_LOSS_CROSS_ENTROPY && !is_binary(m, &m->heads[0])) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "class weights need the loss cross_entropy, "
                             "or binary_cross_entropy of one output");
     }
@@ -36,7 +49,7 @@ static const float *value_of(const struct uw_model *m, const struct uw_minibatch
 static double weight_of(const struct uw_model *m, const struct uw_minibatch *b,
                         const struct uw_head *h, uint32_t i)
 {
-    uint32_t class = !uw_head_is_binary(m, h) ? b->label[i]
+    uint32_t class = !is_binary(m, h) ? b->label[i]
                      : *value_of(m, b, h, i) >= 0.5f ? 1 : 0;
     return (double)m->class_weights[class];
 }
@@ -56,7 +69,7 @@ static int forward(struct uw_model *m, const struct uw_labelled *s, const struct
                    float *p, double *loss, uint32_t *correct_n)
 {
     const float *z = uw_value_of(m, h->value, s->x);
-    bool binary = uw_head_is_binary(m, h);
+    bool binary = is_binary(m, h);
     double sum = 0.0;
     int rc = UW_OK;
     *correct_n = 0;
@@ -78,7 +91,7 @@ static int backward(struct uw_model *m, const struct uw_labelled *s, const struc
                     double scale, float *dy)
 {
     const float *z = uw_value_of(m, h->value, s->x);
-    bool binary = uw_head_is_binary(m, h);
+    bool binary = is_binary(m, h);
     double share = scale / sum_of_weights(m, s->b, h);
     int rc = UW_OK;
     for (uint32_t i = 0; i < s->pass->batch_n && rc == UW_OK; i++, z += h->n, dy += h->n) {
@@ -92,4 +105,5 @@ static int backward(struct uw_model *m, const struct uw_labelled *s, const struc
     return rc;
 }
 
-const struct uw_weighing uw_weighing = {.check = check, .forward = forward, .backward = backward};
+const struct uw_weighing uw_weighing = {
+    .check = check, .weighs = weighs, .forward = forward, .backward = backward};
