@@ -203,22 +203,22 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-/* culprit: this node, if it leaves the round; a rank that it does not hear. */
-static void end_round(struct uw_cell *c, uint32_t culprit)
+/* culprit: this node, if it leaves the round; a rank that it does not hear. far: nobody is. */
+static void end_round(struct uw_cell *c, uint32_t culprit, bool far)
 {
     uint32_t decider = c->decider;
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = c->group, .round = c->round,
                                 .status = UW_CELL_ABORTED, .culprit = culprit};
     uw_cell_conclude(c, false, culprit);
-    c->direct = m.direct = c->direct && culprit == UW_CELL_NOBODY;
+    c->direct = m.direct = far || (c->direct && culprit == UW_CELL_NOBODY);
     send_to(c, decider, &m);
 }
 
-void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+void uw_cell_refuse(struct uw_cell *c, bool far, uint64_t now_us)
 {
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
-        end_round(c, UW_CELL_NOBODY);
+        end_round(c, UW_CELL_NOBODY, far);
     }
 }
 
@@ -240,6 +240,7 @@ static void add_deaf(struct uw_cell *c, struct uw_cell_message *m)
 static void send_ready(struct uw_cell *c, enum uw_cell_status status)
 {
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
+                                .kind = c->wary ? UW_ALLREDUCE_SWEEP : UW_ALLREDUCE_TREE,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
                                 .asks = c->asks, .chunk_n = c->config.chunk_n,
                                 .stream_n = c->config.stream_n,
@@ -269,7 +270,7 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
         c->tries = c->config.tries_max;
-        end_round(c, c->config.self);
+        end_round(c, c->config.self, false);
         return;
     }
     if (c->state == UW_CELL_WAITING) {
@@ -379,7 +380,7 @@ static void run_member(struct uw_cell *c)
         uint32_t unheard = long_enough ? unheard_rank(c) : UW_CELL_NOBODY;
         if (unheard != UW_CELL_NOBODY) {
             c->unheard[c->unheard_n++ % UW_CELL_DEAF_MAX] = unheard;
-            end_round(c, unheard);
+            end_round(c, unheard, false);
             return;
         }
         uw_cell_send_state(c, c->decider, c->group, c->round);

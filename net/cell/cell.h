@@ -26,6 +26,10 @@
  * it waits for are taken for such a pair for a while. The head, of those who hear most, leaves out
  * as few as it can, another one each time; who is left out is informed and goes on without.
  *
+ * Where an average was too far from a node's parameters, that node refuses it and is wary for a
+ * while: rounds with a wary rank go by sweep, in which each rank judges what another one sends. No
+ * rank is to blame for such a refusal.
+ *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
  * follow a START goes on without, too. Patient cells and the run's last average avoid no node. A
@@ -70,9 +74,9 @@ struct uw_cell_message {
     enum uw_cell_act act;
     uint32_t group, round;
     enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED withdraws it */
-    enum uw_allreduce_kind kind;    /* start */
+    enum uw_allreduce_kind kind;    /* start; ready: sweep of a wary node */
     bool direct;                    /* start: average between the devices (node_direct.h) instead;
-                                       state aborted: because of the devices */
+                                       state aborted: no rank is to blame */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY; to the head: a
                                        rank that the sender does not hear. Of no group,
@@ -141,8 +145,8 @@ struct uw_cell_config {
     void *arg;
     /* Send a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* Choose the algorithm for the ranks of a start, and set hints, direct, and, from the memory
-     * stream_n, the size of segments. */
+    /* Choose the algorithm for the ranks of a start, sweep if its kind says so. Set hints,
+     * direct, and, from the memory stream_n, the size of segments. */
     enum uw_allreduce_kind (*choose)(void *arg, struct uw_cell_message *start);
     /* Begin a round: see group, round, kind, direct, ranks, ranks_n, rank of the cell. */
     void (*begin)(void *arg);
@@ -168,7 +172,8 @@ struct uw_cell_seat {
     uint32_t culprit;
     float rms;
     enum uw_cell_status status;
-    bool direct;                    /* aborted because of its device */
+    bool direct;                    /* aborted, and no rank is to blame */
+    bool wary;
     uint32_t step, waits_for;
     uint32_t chunk_n, stream_n;
     uint64_t since_us, ready_us;    /* ready since; last READY */
@@ -221,6 +226,7 @@ struct uw_cell {
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* has been in a round */
+    bool wary;                      /* set by the owner */
     struct {
         uint32_t group, round, at;  /* at: number of earlier entries */
         bool committed;
@@ -251,8 +257,9 @@ bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 
-/* The average cannot be used: it is not finite. */
-void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
+/* The average cannot be used: it is not finite, for which this node is blamed, or (far) it is too
+ * far away, for which nobody is. */
+void uw_cell_refuse(struct uw_cell *c, bool far, uint64_t now_us);
 
 /* Withdraw this node's request. If it has reported a result, it waits for the decision first, until
  * the deadline of the round. */

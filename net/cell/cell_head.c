@@ -126,6 +126,7 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->asks = m->asks;
     seat->chunk_n = m->chunk_n;
     seat->stream_n = m->stream_n;
+    seat->wary = m->kind == UW_ALLREDUCE_SWEEP;
     seat->deaf_n = (uint8_t)uw_min_u32(m->deaf_n, UW_CELL_DEAF_MAX);
     memcpy(seat->deaf, m->deaf, seat->deaf_n * sizeof m->deaf[0]);
     for (uint32_t i = 0; i < m->ids_n; i++) {
@@ -224,6 +225,16 @@ static void leave_out(struct uw_cell *c, const struct uw_cell_message *start)
     }
 }
 
+static bool any_is_wary(struct uw_cell *c, const struct uw_cell_message *start)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < start->ids_n; i++) {
+        const struct uw_cell_seat *s = uw_cell_seat(c, start->ids[i]);
+        any = any || (s != NULL && s->wary);
+    }
+    return any;
+}
+
 static void begin_round(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
@@ -233,6 +244,7 @@ static void begin_round(struct uw_cell *c)
         return;
     }
     leave_out(c, &m);
+    m.kind = any_is_wary(c, &m) ? UW_ALLREDUCE_SWEEP : UW_ALLREDUCE_KINDS_N;
     m.kind = c->config.choose(c->config.arg, &m);
     bool same = h->committed && m.ids_n == h->start.ids_n &&
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0 &&

@@ -309,14 +309,16 @@ static void enter(struct uw_allreduce *a)
 static void exchange(struct uw_allreduce *a)
 {
     float old[BLOCK_N], *x = a->r.x + a->step.recv_at;
+    const struct uw_allreduce_step s = uw_allreduce_judged(a, &a->step, a->scratch, x,
+                                                           a->step.recv_n);
     if (a->got[a->k]) {
-        uw_allreduce_apply(&a->step, a->share, a->scratch, a->step.recv_n, x, &a->bad);
+        uw_allreduce_apply(&s, a->share, a->scratch, a->step.recv_n, x, &a->bad);
         return;
     }
     for (uint32_t i = 0; i < a->step.recv_n; i += BLOCK_N) {
         uint32_t n = uw_min_u32(BLOCK_N, a->step.recv_n - i);
         memcpy(old, x + i, n * sizeof(float));
-        uw_allreduce_apply(&a->step, a->share, a->scratch + i, n, x + i, &a->bad);
+        uw_allreduce_apply(&s, a->share, a->scratch + i, n, x + i, &a->bad);
         memcpy(a->scratch + i, old, n * sizeof(float));
     }
     a->held = a->k;
@@ -425,8 +427,10 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         return;
     }
     if (a->in_place) {
-        uw_allreduce_apply(s, a->share, p->floats, p->count_n,
-                           a->r.x + s->recv_at + p->offset_n, &a->bad);
+        float *x = a->r.x + s->recv_at + p->offset_n;
+        const struct uw_allreduce_step judged = uw_allreduce_judged(a, s, p->floats, x,
+                                                                    p->count_n);
+        uw_allreduce_apply(&judged, a->share, p->floats, p->count_n, x, &a->bad);
     } else {
         memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
     }

@@ -87,6 +87,10 @@ struct uw_allreduce_round {
     uint32_t segment_n;             /* above 0: streamed, and larger vectors are worked in pieces of
                                        so many floats, the same on every rank */
     float *x;                       /* [size_n] */
+    /* Sweep: the share of the floats of a rank for x [n], at `at`, that is mixed, from 0 to 1;
+     * NULL: all. The arg is the config's. */
+    float (*judge)(void *arg, uint32_t rank, uint32_t at, const float *floats, const float *x,
+                   uint32_t n);
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
     uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
                                        at a rate of ways */

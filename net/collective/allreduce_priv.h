@@ -28,6 +28,19 @@ static inline bool uw_allreduce_streams(const struct uw_allreduce *a)
     return a->r.segment_n != 0;
 }
 
+/* The step with the weight that the round gives to these floats for x. */
+static inline struct uw_allreduce_step uw_allreduce_judged(const struct uw_allreduce *a,
+                                                           const struct uw_allreduce_step *s,
+                                                           const float *floats, const float *x,
+                                                           uint32_t n)
+{
+    struct uw_allreduce_step judged = *s;
+    if (s->take == UW_TAKE_MIX && a->r.judge != NULL) {
+        judged.weight *= a->r.judge(a->config.arg, s->from, (uint32_t)(x - a->r.x), floats, x, n);
+    }
+    return judged;
+}
+
 /* Streamed rounds. */
 void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);

@@ -188,7 +188,8 @@ static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
     if (is_unsent(t, at, n)) {
         return UW_ERR_AGAIN;
     }
-    uw_allreduce_apply(&t->recv, t->share, floats, n, a->r.x + at, &a->bad);
+    const struct uw_allreduce_step s = uw_allreduce_judged(a, &t->recv, floats, a->r.x + at, n);
+    uw_allreduce_apply(&s, t->share, floats, n, a->r.x + at, &a->bad);
     t->taken_n += n;
     advance(a);
     return UW_OK;

@@ -178,7 +178,9 @@ void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const fl
     switch (s->take) {
     case UW_TAKE_COPY: *bad |= copy(floats, n, x); break;
     case UW_TAKE_MIX:
-        uw_mix_chunk(s->weight, n, floats, x);
+        if (s->weight > 0.0f) {
+            uw_mix_chunk(s->weight, n, floats, x);
+        }
         for (uint32_t i = 0; i < n; i++) {
             *bad |= bad_bit(x[i]);
         }

@@ -38,11 +38,15 @@ bool uw_average_recalled(const struct uw_average *a)
            (uint32_t)atomic_load_explicit(&a->recalled, memory_order_relaxed) == a->taken;
 }
 
+const float *uw_average_own(const struct uw_average *a)
+{
+    return a->copies ? a->spare : a->gossip->config.snapshot->data;
+}
+
 void uw_average_restore(struct uw_average *a)
 {
-    const struct uw_gossip_config *c = &a->gossip->config;
-    memcpy(c->params->x, a->copies ? a->spare : c->snapshot->data,
-           c->params->size_n * sizeof(float));
+    const struct uw_params *p = a->gossip->config.params;
+    memcpy(p->x, uw_average_own(a), p->size_n * sizeof(float));
 }
 
 void uw_average_retreat(struct uw_average *a)
@@ -163,6 +167,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     }
     if (a->state == UW_AVERAGE_TRAIN) {
         a->state = UW_AVERAGE_FOLD;
+        a->gossip->steps = a->steps;
         a->ruled = a->scope != UW_AVERAGE_RUN && a->lr_sum > 0.0f && c->snapshot->version != 0;
         if (a->ruled && !a->copies) {
             uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,

@@ -140,7 +140,8 @@ bool uw_average_keep(struct uw_average *a);
 /* Network. Is an offer open? */
 bool uw_average_offers(const struct uw_average *a);
 
-/* Network, between next_round and ended. Restore the parameters that were handed over. */
+/* Network, between next_round and ended. The parameters that were handed over; and restore them. */
+const float *uw_average_own(const struct uw_average *a);
 void uw_average_restore(struct uw_average *a);
 
 /* Network. Hand the parameters back. After a pair the mean is in spare. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gossip.h"
 
+#include "guard.h"
 #include "mix/squares.h"
 
 #include <math.h>
@@ -119,8 +120,10 @@ static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
     const float *start = uw_gossip_start(g);
     const float *own = (s->adopt || g->jumped || start == NULL ? g->config.params->x : start) +
                        s->offset_n;
-    if (g->guard != NULL && !s->adopt && s->from_id == 0) {
-        return g->guard->share(g->guard, g, s, own);
+    if (g->guard != NULL && !s->adopt) {
+        const struct uw_guarded c = {.offset_n = s->offset_n, .count_n = s->count_n,
+                                     .of_many = s->from_id != 0, .x = s->x, .own = own};
+        return g->guard->share(g->guard, g, &c);
     }
     float distance = sqrtf((float)(uw_squares_apart(s->x, own, s->count_n) / s->count_n));
     float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
@@ -303,8 +306,9 @@ static void end_steps(struct uw_gossip *g, uint32_t step)
 
 static void end_pull(struct uw_gossip *g)
 {
-    if (g->guard != NULL) {
-        g->guard->ends(g->guard, g, uw_gossip_rejected(g, g->round));
+    if (g->guard != NULL && g->guard->ends(g->guard, g, uw_gossip_rejected(g, g->round))) {
+        store(&g->doubted, 0);
+        store(&g->rejected, g->round);
     }
     if (g->mixed_round != 0 && g->model != UW_GOSSIP_HALF) {
         uw_gossip_mixed_round(g);

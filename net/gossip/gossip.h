@@ -29,7 +29,7 @@
  * finite. The training thread refuses outliers: chunks whose rms difference to the own parameters
  * exceeds 32 times the rms of all parameters. An outlier ends the pull. For a newcomer the limit is
  * 1000 times the rms of its initial weights: it rejects a model that has diverged, and no trained
- * one. An optional part (struct uw_guard) judges pulls from one peer more closely.
+ * one. An optional part (guard.h) judges pulls more closely.
  *
  * Without a snapshot the progress since the round began is not known: chunks are mixed as
  * (1 - w) x + w s_peer, and rules that need the round's start cannot be used.
@@ -99,20 +99,6 @@ enum uw_gossip_model {
     UW_GOSSIP_OWN,
     UW_GOSSIP_TAKING,               /* this round mixes in chunks of another model */
     UW_GOSSIP_HALF                  /* a part of another model, not published */
-};
-
-struct uw_gossip;
-
-/* Training thread. Judges what a peer sends: gossip/guard.h. */
-struct uw_guard {
-    bool doubts;                    /* this node, and not the peer, may be the one apart */
-    /* The share of a chunk's difference to own [count_n] that is mixed; below 0: refuse all. */
-    float (*share)(struct uw_guard *u, const struct uw_gossip *g, const struct uw_gossip_slot *s,
-                   const float *own);
-    /* Before the parameters are published. */
-    void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
-    /* The round's pull has ended. */
-    void (*ends)(struct uw_guard *u, const struct uw_gossip *g, bool refused);
 };
 
 /* Small fields first: boards access them with short instructions. */

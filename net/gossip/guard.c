@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard.h"
 
+#include "base/cpu.h"
 #include "mix/squares.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@
 #define USUAL_FIRST 2.0f            /* movements of a round */
 #define USUAL_UP 1.1f
 #define USUAL_DOWN 0.85f
-#define FAR 4.0f                    /* times what is usual: the pull is refused */
+#define USUAL_JUMP 2.0f             /* after refusals in a row, at most */
+#define FAR 4.0f                    /* times what is usual: refused */
 #define FAR_AFTER 8u                /* from a share of the model on */
 #define MOVES_MOST 5.0f             /* times what is usual in a chunk */
 
@@ -27,19 +29,25 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
     return low;
 }
 
+/* The element behind segment i. */
+static uint32_t end_of(const struct uw_params *p, uint32_t i)
+{
+    return i + 1u < p->segments_n ? p->segments[i + 1u].offset_n : p->size_n;
+}
+
 /* The rms of this node's movement in segment i since the last publish; 0: none, or not known. */
 static float movement(const struct uw_gossip *g, uint32_t i)
 {
     const struct uw_params *p = g->config.params;
     const float *start = uw_gossip_start(g);
     uint32_t at = p->segments[i].offset_n;
-    uint32_t n = (i + 1u < p->segments_n ? p->segments[i + 1u].offset_n : p->size_n) - at;
+    uint32_t n = end_of(p, i) - at;
     return start == NULL || g->steps == 0 || g->jumped || n == 0
                ? 0.0f
                : sqrtf((float)(uw_squares_apart(p->x + at, start + at, n) / n));
 }
 
-/* What is usual at first is this node's way until the end of the first pull. */
+/* What is usual at first is this node's way until the end of the first round. */
 static void publishes(struct uw_guard *base, const struct uw_gossip *g)
 {
     struct uw_distances *u = (struct uw_distances *)base;
@@ -50,13 +58,36 @@ static void publishes(struct uw_guard *base, const struct uw_gossip *g)
     }
 }
 
-/* Learn from the round's pull; without movement also what is usual at first. */
-static void ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected)
+static float jump_to(float ratio)
+{
+    float jump = USUAL_UP * ratio / FAR;
+    return jump < USUAL_JUMP ? jump : USUAL_JUMP;
+}
+
+/* Is this pull one of the last again? */
+static bool is_seen(struct uw_distances *u)
+{
+    bool seen = false;
+    for (uint32_t i = 0; u->content != 0 && i < UW_GUARD_SEEN; i++) {
+        seen = seen || u->seen[i] == u->content;
+    }
+    if (u->content != 0 && !seen) {
+        u->seen[u->seen_n++ % UW_GUARD_SEEN] = u->content;
+    }
+    u->content = 0;
+    return seen;
+}
+
+/* Learn from the round; without movement also what is usual at first. */
+static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected)
 {
     struct uw_distances *u = (struct uw_distances *)base;
-    float ratio = u->usual_squares > 0.0f ? sqrtf(u->squares / u->usual_squares) : 0.0f;
+    bool all = u->n == 0 && u->refused_ratio > 0.0f;
+    float ratio = all                      ? u->refused_ratio
+                  : u->usual_squares > 0.0f ? sqrtf(u->squares / u->usual_squares)
+                                            : 0.0f;
     float nearer = ratio < u->ratio ? ratio : u->ratio;
-    bool refused = rejected && u->n != 0, again = refused && base->doubts;
+    bool refused = (rejected && u->n != 0) || all, again = refused && base->doubts;
     u->learned = u->learned || u->n != 0;
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         struct uw_usual *s = &u->usual[i];
@@ -64,42 +95,87 @@ static void ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
         if (s->rms == 0.0f && movement(g, i) == 0.0f) {
             s->rms = rms;
         } else if (again) {
-            s->rms *= USUAL_UP * nearer / FAR;
+            s->rms *= jump_to(nearer);
         } else if (u->n != 0 && (refused || rms != s->rms)) {
             s->rms *= refused || rms > s->rms ? USUAL_UP : USUAL_DOWN;
         }
         s->squares = 0.0f;
         s->n = 0;
     }
-    base->doubts = refused ? !again : base->doubts && u->n == 0;
+    base->doubts = refused || (base->doubts && u->n == 0);
     u->ratio = ratio;
-    u->squares = u->usual_squares = 0.0f;
+    u->squares = u->usual_squares = u->refused_ratio = 0.0f;
     u->n = 0;
+    return is_seen(u);
 }
 
-static float share(struct uw_guard *base, const struct uw_gossip *g,
-                   const struct uw_gossip_slot *s, const float *own)
+/* The sum of squares of a chunk's distance, and of what is usual; keep: add it to the round's. */
+static float measure(struct uw_distances *u, const struct uw_params *p,
+                     const struct uw_guarded *c, bool keep, float *usual_squares)
+{
+    double sum = 0.0, usual = 0.0;
+    uint32_t end = c->offset_n + c->count_n;
+    for (uint32_t at = c->offset_n, i = segment_of(p, at); at < end; i++) {
+        uint32_t to = end_of(p, i) < end && i + 1u < p->segments_n ? end_of(p, i) : end;
+        double squares = uw_squares_apart(c->x + (at - c->offset_n), c->own + (at - c->offset_n),
+                                          to - at);
+        struct uw_usual *s = &u->usual[i];
+        sum += squares;
+        usual += (double)s->rms * (double)s->rms * (double)(to - at);
+        if (keep) {
+            s->squares += (float)squares;
+            s->n += to - at;
+        }
+        at = to;
+    }
+    *usual_squares = (float)usual;
+    return (float)sum;
+}
+
+/* Of several senders each chunk counts by itself. */
+static float share_of_many(struct uw_distances *u, const struct uw_params *p,
+                           const struct uw_guarded *c, float squares, float usual)
+{
+    float far = u->learned && c->count_n >= p->size_n / FAR_AFTER ? FAR : MOVES_MOST;
+    if (usual > 0.0f && squares > far * far * usual) {
+        float ratio = sqrtf(squares / usual);
+        bool nearest = u->refused_ratio == 0.0f || ratio < u->refused_ratio;
+        u->refused_ratio = nearest ? ratio : u->refused_ratio;
+        return -1.0f;
+    }
+    (void)measure(u, p, c, true, &usual);
+    u->n += c->count_n;
+    return 1.0f;
+}
+
+static float share(struct uw_guard *base, const struct uw_gossip *g, const struct uw_guarded *c)
 {
     struct uw_distances *u = (struct uw_distances *)base;
-    struct uw_usual *usual = &u->usual[segment_of(g->config.params, s->offset_n)];
-    float squares = (float)uw_squares_apart(s->x, own, s->count_n);
-    float distance = sqrtf(squares / (float)s->count_n);
-    if (isinf(usual->squares + squares)) {
+    const struct uw_params *p = g->config.params;
+    float usual, squares = measure(u, p, c, false, &usual);
+    if (isinf(u->squares + squares)) {
         return -1.0f;
     }
-    usual->squares += squares;
-    usual->n += s->count_n;
-    if (usual->rms == 0.0f) {
+    if (!c->of_many) {
+        u->content += uw_crc32c(c->offset_n, c->x, c->count_n * sizeof *c->x);
+    }
+    if (usual == 0.0f && !c->averaged) {
+        (void)measure(u, p, c, true, &usual);
         return g->round_steps != 0 ? 0.0f : 1.0f;
     }
+    if (c->of_many) {
+        return share_of_many(u, p, c, squares, usual);
+    }
+    (void)measure(u, p, c, true, &usual);
     u->squares += squares;
-    u->usual_squares += usual->rms * usual->rms * (float)s->count_n;
-    u->n += s->count_n;
+    u->usual_squares += usual;
+    u->n += c->count_n;
     float far = u->learned ? FAR : MOVES_MOST;
-    if (u->n >= g->config.params->size_n / FAR_AFTER && u->squares > far * far * u->usual_squares) {
+    if (u->n >= p->size_n / FAR_AFTER && u->squares > far * far * u->usual_squares) {
         return -1.0f;
     }
-    return distance > MOVES_MOST * usual->rms ? MOVES_MOST * usual->rms / distance : 1.0f;
+    float ratio = sqrtf(squares / usual);
+    return ratio > MOVES_MOST ? MOVES_MOST / ratio : 1.0f;
 }
 
 int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n)

@@ -1,34 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * guard.h - bounds what a peer that has the key can do to this node's model in gossip (private)
+ * guard.h - bounds what a peer that has the key can do to this node's model (private)
  *
  * Of each segment it knows how far peers' models usually are, as rms: at first twice this node's
- * own movement, later 1.1 times as much after a pull that is further away and 0.85 times after a
- * nearer one, so that a good third of the pulls are nearer. A pull that is 4 times as far, the
- * first one 5 times, is refused, from an eighth of the model on. A chunk that is more than 5
- * times as far moves its elements 5 times as far. Two refused pulls in a row may mean that this
- * node is the one apart: then the nearer one becomes usual. Until it is known what is usual, in
- * the first round, a node that trains mixes nothing.
+ * own movement, later 1.1 times as much after a round that was further away and 0.85 times after a
+ * nearer one, so that a good third of the rounds are nearer. What is 4 times as far, at first 5
+ * times, is refused: a pull from an eighth of the model on; of several senders each chunk, by
+ * itself (below an eighth of the model 5 times). In a pull, a chunk that is more than 5 times as
+ * far moves its elements 5 times as far. Refusals in a row may mean that this node is the one
+ * apart: then what is usual grows towards the nearer one, to twice as much at most. Until it is
+ * known what is usual, in the first round, a node that trains mixes no pull. Who shows one of the
+ * last models again, to the bit but as another version, is refused for a while, too.
  *
- * Memory     12 bytes a segment, from an arena      Blocking   never      Context  training thread
+ * Memory     12 bytes a segment, from an arena      Blocking   never
+ * Context    training thread; the network thread during an exact average
  */
 #ifndef UW_NET_GUARD_H
 #define UW_NET_GUARD_H
 
 #include "gossip/gossip.h"
 
+/* What a peer sent, beside this node's own parameters. */
+struct uw_guarded {
+    uint32_t offset_n, count_n;
+    bool of_many;                   /* of one of several senders, or their average */
+    bool averaged;                  /* in an exact average */
+    const float *x, *own;           /* [count_n] */
+};
+
+/* Judges what a peer sends: gossip/guard.h. */
+struct uw_guard {
+    bool doubts;                    /* this node, and not the peer, may be the one apart */
+    /* The share of a chunk's difference that is mixed; below 0: refuse it, of one sender all. */
+    float (*share)(struct uw_guard *u, const struct uw_gossip *g, const struct uw_guarded *c);
+    /* Before the parameters are published. */
+    void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
+    /* The round's pull, or average, has ended. Returns whether the pull repeated an earlier one, to
+     * the bit: its sender does not train. */
+    bool (*ends)(struct uw_guard *u, const struct uw_gossip *g, bool refused);
+};
+
+#define UW_GUARD_SEEN 8u
+
 struct uw_usual {
     float rms;                      /* 0: not known yet */
-    float squares;                  /* sum over this round's pull ... */
+    float squares;                  /* sum over this round ... */
     uint32_t n;                     /* ... and its elements */
 };
 
 struct uw_distances {
     struct uw_guard base;
-    bool learned;                   /* from a pull, what is usual */
+    bool learned;                   /* from a round, what is usual */
     float squares, usual_squares;   /* sums over this round's pull, and of what is usual */
-    uint32_t n;                     /* its elements */
-    float ratio;                    /* of the pull before */
+    uint32_t n;                     /* its elements; of several senders, those accepted */
+    float refused_ratio;            /* of the nearest one refused, of several senders; 0: none */
+    float ratio;                    /* of the round before */
+    uint32_t content;               /* checksum of the round's pull */
+    uint32_t seen[UW_GUARD_SEEN], seen_n;   /* of the last pulls, in turn */
     struct uw_usual usual[];        /* [segments_n] */
 };
 

@@ -271,9 +271,11 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         return;
     }
     memcpy(m.hints, w->hints, w->hints_count * sizeof m.hints[0]);
-    bool streams = m.stream_n != 0 && !s->config.link->reliable;
-    if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
-                                   m.chunk_n < UW_CHUNK_MIN_N || streams)) {
+    const struct uw_node_scope *o = &s->cell->scopes[w->scope];
+    bool streams = m.stream_n != 0;
+    if (m.act == UW_CELL_START && (!uw_node_cell_has_room(o, m.kind, streams) ||
+                                   m.chunk_n < UW_CHUNK_MIN_N ||
+                                   (streams && !s->config.link->reliable))) {
         m.kind = UW_ALLREDUCE_KINDS_N;      /* not supported by this node */
     }
     if (s->cell->direct != NULL) {

@@ -80,6 +80,8 @@ struct uw_node_cell {
     bool stale;                     /* the rows have to be rebuilt */
     uint32_t deaf_n;                /* members that others hear, but not this node */
     uint64_t deaf_us;               /* time of the next count */
+    uint32_t wary_n;                /* rounds that go by sweep, after one that was too far */
+    uint32_t far_n[UW_CELL_RANKS_MAX];  /* floats of each rank that were refused in this round */
     struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
 };
 
@@ -164,7 +166,8 @@ uint64_t uw_node_cell_step(struct uw_node_state *s);
 void uw_node_cell_look(struct uw_node_state *s);
 
 /* Does the all-reduce have the memory for this algorithm on the vector of a scope? */
-bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind);
+bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind,
+                           bool streamed);
 
 /* node_bridge.c */
 
@@ -234,6 +237,9 @@ void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind
 
 /* Report that the cell has no place for this node, or that this node cannot take part. */
 void uw_node_report_full(struct uw_node_state *s);
+
+/* A rank, or with UW_CELL_NOBODY an average, was too far from this node's parameters. */
+void uw_node_report_far(struct uw_node_state *s, uint32_t id);
 
 /* Report news of a cell. */
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,

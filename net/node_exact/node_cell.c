@@ -3,6 +3,7 @@
 
 #include "node_direct_priv.h"
 #include "base/bits.h"
+#include "gossip/guard.h"
 #include "wire/part.h"
 
 #include "uwasa/fmath.h"
@@ -11,6 +12,7 @@
 
 #define DIRECT_POLL_US 200u
 #define DEAF_US 500000u             /* interval of counts */
+#define WARY_ROUNDS 64u             /* after the last refusal */
 
 /* ---- members of the cell ---- */
 
@@ -124,13 +126,15 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
-/* Overlapped gradients have no scratch for the whole vector. */
-bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
+/* Overlapped gradients have no scratch for the whole vector; a streamed sweep needs none. */
+bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind,
+                           bool streamed)
 {
     uint32_t size_n;
     (void)vector_of(o, &size_n);
     return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
-           (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
+           (!o->node->gradients->on &&
+            (streamed || size_n <= o->node->cell->allreduce.config.scratch_n));
 }
 
 static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
@@ -139,15 +143,90 @@ static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
     struct uw_node_state *s = o->node;
     uint32_t ranks_n = start->ids_n;
     enum uw_allreduce_kind kind;
-    start->direct = s->cell->direct != NULL && s->config.parts->directs->choose(o, start);
-    if (s->gradients->on && s->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
+    bool streams = start->stream_n != 0;
+    bool sweep = start->kind == UW_ALLREDUCE_SWEEP &&
+                 uw_node_cell_has_room(o, start->kind, streams);
+    start->direct = s->cell->direct != NULL && !sweep &&
+                    s->config.parts->directs->choose(o, start);
+    if (sweep) {
+        (void)uw_node_cost_choose(s, ranks_n, start->hints);
+        kind = UW_ALLREDUCE_SWEEP;
+    } else if (s->gradients->on && s->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
         kind = (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     } else {
         kind = uw_node_cost_choose(s, ranks_n, start->hints);
-        kind = uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
+        kind = uw_node_cell_has_room(o, kind, false) ? kind : UW_ALLREDUCE_HALVING;
     }
     start->stream_n = uw_allreduce_segment_n(kind, start->ids_n, start->stream_n);
     return kind;
+}
+
+/* ---- the guard of exact averages ---- */
+
+static bool is_guarded(const struct uw_node_scope *o)
+{
+    const struct uw_node_state *s = o->node;
+    return s->gossip.guard != NULL && !s->gradients->on && !o->cell.direct &&
+           o->scope != UW_AVERAGE_PAIR;
+}
+
+static float judge(void *arg, uint32_t rank, uint32_t at, const float *floats, const float *x,
+                   uint32_t n)
+{
+    struct uw_node_state *s = arg;
+    const struct uw_guarded c = {.offset_n = at, .count_n = n, .of_many = true, .averaged = true,
+                                 .x = floats, .own = x};
+    float share = s->gossip.guard->share(s->gossip.guard, &s->gossip, &c);
+    s->cell->far_n[rank] += share > 0.0f ? 0 : n;
+    return share > 0.0f ? share : 0.0f;
+}
+
+/* Is the result of a round not judged part by part as near as averages usually are? */
+static bool is_near(const struct uw_node_scope *o)
+{
+    struct uw_node_state *s = o->node;
+    struct uw_guard *guard = s->gossip.guard;
+    if (!is_guarded(o) || o->cell.kind == UW_ALLREDUCE_SWEEP) {
+        return true;
+    }
+    const struct uw_params *p = s->config.params;
+    const struct uw_guarded c = {.count_n = p->size_n, .of_many = true, .averaged = true,
+                                 .x = p->x, .own = uw_average_own(&s->cell->average)};
+    bool near = guard->share(guard, &s->gossip, &c) > 0.0f;
+    (void)guard->ends(guard, &s->gossip, !near);
+    return near;
+}
+
+/* Of a sweep: report and punish the ranks that were refused, and learn. */
+static void learn_near(struct uw_node_scope *o)
+{
+    struct uw_node_state *s = o->node;
+    struct uw_cell *cells[] = {&s->cell->scopes[UW_AVERAGE_CELL].cell,
+                               &s->cell->scopes[UW_AVERAGE_RUN].cell};
+    bool any = false;
+    for (uint32_t i = 0; i < o->cell.ranks_n; i++) {
+        if (s->cell->far_n[i] > s->config.params->size_n / 2u) {
+            any = true;
+            s->counters.refused_outlier++;
+            uw_node_report_far(s, o->cell.ranks[i]);
+        }
+    }
+    (void)s->gossip.guard->ends(s->gossip.guard, &s->gossip, false);
+    s->cell->wary_n = any ? WARY_ROUNDS : s->cell->wary_n - (s->cell->wary_n != 0 ? 1u : 0u);
+    cells[0]->wary = cells[1]->wary = s->cell->wary_n != 0;
+}
+
+static void refuse(struct uw_node_scope *o, bool far)
+{
+    struct uw_node_state *s = o->node;
+    if (far) {
+        s->cell->wary_n = WARY_ROUNDS;
+        s->cell->scopes[UW_AVERAGE_CELL].cell.wary = true;
+        s->cell->scopes[UW_AVERAGE_RUN].cell.wary = true;
+        s->counters.refused_outlier++;
+        uw_node_report_far(s, UW_CELL_NOBODY);
+    }
+    uw_cell_refuse(&o->cell, far, s->now_us);
 }
 
 static void begin(void *arg)
@@ -157,7 +236,9 @@ static void begin(void *arg)
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
         .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n,
-        .segment_n = o->cell.stream_n};
+        .segment_n = o->cell.stream_n,
+        .judge = is_guarded(o) && o->cell.kind == UW_ALLREDUCE_SWEEP ? judge : NULL};
+    memset(s->cell->far_n, 0, sizeof s->cell->far_n);
     r.x = vector_of(o, &r.size_n);
     struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
     if (o->scope == UW_AVERAGE_CELL) {
@@ -199,6 +280,9 @@ static void decided(void *arg, bool commit, uint32_t culprit)
     }
     if (pair) {
         uw_node_pairs_decided(s, commit);
+    }
+    if (commit && !alone && is_guarded(o) && o->cell.kind == UW_ALLREDUCE_SWEEP) {
+        learn_near(o);
     }
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
@@ -330,11 +414,12 @@ void uw_node_cell_look(struct uw_node_state *s)
         s->cost->took_us = s->now_us - s->cost->began_us;
     }
     bool finite = rc < 0 || (o->cell.direct ? vector_is_finite(o) : uw_allreduce_is_finite(a));
-    if (rc == UW_OK && finite) {
+    bool near = rc < 0 || !finite || is_near(o);
+    if (rc == UW_OK && finite && near) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
         s->counters.refused_nonfinite += !finite;
-        uw_cell_refuse(&o->cell, s->now_us);
+        refuse(o, !near);
     }
 }
 

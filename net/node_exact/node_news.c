@@ -127,6 +127,24 @@ static void report_apart(struct uw_node_state *s, const struct uw_cell_news *new
     uw_node_report(s, &e);
 }
 
+void uw_node_report_far(struct uw_node_state *s, uint32_t id)
+{
+    bool result = id == UW_CELL_NOBODY;
+    struct uw_node_event e = event_of(UW_NODE_AVERAGE_OUTLIER, result ? "" : name_of(s, id), 0, 0);
+    if (!uw_node_is_news(s, e.kind, id)) {
+        return;
+    }
+    if (result) {
+        snprintf(s->text, UW_NODE_TEXT_BYTES, "an average was too far from this node's parameters: "
+                                              "it is refused, and the next ones are by sweep");
+    } else {
+        snprintf(s->text, UW_NODE_TEXT_BYTES,
+                 "what %s sends is too far from this node's parameters: not averaged with",
+                 e.peer);
+    }
+    uw_node_report(s, &e);
+}
+
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {

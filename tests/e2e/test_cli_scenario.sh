@@ -121,12 +121,21 @@ grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when 
 
 # one of four attacks: what ruins a run without guards costs the others little, and they alone are tested
 for attack in sign_flip scale:10 noise:1 old little; do
-    scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"guard\": true, \"step\": {\"seconds\": 0.01}"
+    scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"step\": {\"seconds\": 0.01}"
     run --steps 200
     awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a >= 0.95) }' ||
         { tail -n 1 out >&2; fail "an attacker: $attack"; }
     grep -q '"pulls_done"' out || fail "no counters"
 done
+for attack in sign_flip scale:10 noise:1 little; do
+    for exchange in allreduce hierarchical; do
+        scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"exchange\": \"$exchange\", \"step\": {\"seconds\": 0.01}"
+        run --steps 200
+        awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a >= 0.95) }' ||
+            { tail -n 1 out >&2; fail "an attacker of $exchange: $attack"; }
+    done
+done
+run --guard=false
 scenario '"nodes": [{"count": 3}, {"count": 1, "attack": "old"}], "network": "formula"'
 "$uwasa" sim --config s.json >out 2>err && fail "an attack by formula"
 grep -q '"attack" needs the network of events' err || { cat err >&2; fail "why not by formula"; }

@@ -37,7 +37,7 @@ static void end_a_round(struct bus *b)
     while (b->stations[0].cell.state != UW_CELL_IN_ROUND) {
         tick(b);
     }
-    uw_cell_refuse(&b->stations[0].cell, b->now_us);
+    uw_cell_refuse(&b->stations[0].cell, false, b->now_us);
 }
 
 /* In the first round one of three diverges; the others try again without it. Its head does not

@@ -285,11 +285,79 @@ static void test_far_pull_is_refused_unless_two_in_a_row_are_far(void **state)
     assert_true(b.guard->usual[0].rms < 1.4f);
     x = b.x[0];
     round_apart(&b, 0.0f, 40.0f);       /* now this node is apart from all: by 30 or more */
-    round_apart(&b, 0.0f, 30.0f);
-    assert_float_equal(b.x[0], x, 0.0);
-    assert_true(uw_gossip_doubts(&b.g));
-    round_apart(&b, 0.0f, 30.0f);
-    assert_float_equal(b.x[0], x + 15.0f, 1e-3);
+    for (uint32_t i = 0; i < 3; i++) {  /* each refusal doubles what is usual, at most */
+        usual = b.guard->usual[0].rms;
+        round_apart(&b, 0.0f, 30.0f + 0.01f * (float)i);
+        assert_true(uw_gossip_doubts(&b.g));
+        assert_true(b.guard->usual[0].rms <= 2.0f * usual);
+        assert_float_equal(b.x[0], x, 0.0);
+    }
+    round_apart(&b, 0.0f, 30.1f);
+    assert_float_equal(b.x[0], x + 15.05f, 1e-3);
+    tear_down(&b);
+}
+
+/* Two liars in a row, whose models are absurd, do not open the door to a third one. */
+static void test_absurd_pulls_in_a_row_are_all_refused(void **state)
+{
+    (void)state;
+    struct bench b;
+    round_apart(untrusting(&b), 0.5f, 0.0f);
+    for (uint32_t i = 0; i < 10; i++) {
+        round_apart(&b, 0.5f, 1.0f);
+    }
+    float x = b.x[0];
+    for (uint32_t i = 0; i < 5; i++) {
+        round_apart(&b, 0.0f, 1e6f + 100.0f * (float)i);
+        assert_float_equal(b.x[0], x, 0.0);
+    }
+    round_apart(&b, 0.0f, 1.0f);
+    assert_float_equal(b.x[0], x + 0.5f, 1e-5);
+    tear_down(&b);
+}
+
+static void test_model_that_is_shown_twice_is_refused(void **state)
+{
+    (void)state;
+    struct bench b;
+    round_apart(untrusting(&b), 0.5f, 0.0f);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t round = uw_gossip_next_round(&b.g);
+        for (uint32_t chunk = 0; chunk * CHUNK < N; chunk++) {
+            push(&b, round, chunk, 1.25f, false);
+        }
+        uw_gossip_ended(&b.g, round, UW_GOSSIP_COMPLETE);
+        b.x[0] += 0.125f;
+        (void)uw_gossip_after_step(&b.g, &b.p);
+        assert_int_equal(uw_gossip_rejected(&b.g, round), i > 0);
+    }
+    tear_down(&b);
+}
+
+/* Of several senders each one is judged by itself, and what is refused teaches nothing. */
+static void test_of_several_senders_one_that_is_far_is_refused(void **state)
+{
+    (void)state;
+    struct bench b;
+    round_apart(untrusting(&b), 0.5f, 0.0f);
+    for (uint32_t i = 0; i < 10; i++) {
+        round_apart(&b, 0.5f, 1.0f);
+    }
+    float usual = b.guard->usual[0].rms, near[N], far[N];
+    for (uint32_t i = 0; i < N; i++) {
+        near[i] = b.x[i] + usual;
+        far[i] = b.x[i] + 100.0f;
+    }
+    struct uw_guarded c = {.count_n = N, .of_many = true, .averaged = true, .x = far, .own = b.x};
+    assert_true(b.guard->base.share(&b.guard->base, &b.g, &c) < 0.0f);
+    c.x = near;
+    assert_float_equal(b.guard->base.share(&b.guard->base, &b.g, &c), 1.0f, 0.0);
+    b.guard->base.ends(&b.guard->base, &b.g, false);
+    assert_true(b.guard->usual[0].rms <= 1.11f * usual && !b.guard->base.doubts);
+    c.x = far;                          /* refused by all: this node may be the one apart */
+    assert_true(b.guard->base.share(&b.guard->base, &b.g, &c) < 0.0f);
+    b.guard->base.ends(&b.guard->base, &b.g, false);
+    assert_true(b.guard->base.doubts);
     tear_down(&b);
 }
 
@@ -399,6 +467,9 @@ int main(void)
         cmocka_unit_test(test_rule_is_told_how_far_the_node_is_alone),
         cmocka_unit_test(test_first_round_mixes_nothing_and_learns_from_movement),
         cmocka_unit_test(test_far_pull_is_refused_unless_two_in_a_row_are_far),
+        cmocka_unit_test(test_absurd_pulls_in_a_row_are_all_refused),
+        cmocka_unit_test(test_of_several_senders_one_that_is_far_is_refused),
+        cmocka_unit_test(test_model_that_is_shown_twice_is_refused),
         cmocka_unit_test(test_chunk_that_is_far_moves_its_elements_five_times_as_far_as_usual),
         cmocka_unit_test(test_refused_chunk_ends_the_rest_of_its_pull),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),

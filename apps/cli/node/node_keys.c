@@ -100,8 +100,8 @@ static const struct uw_opt rows[] = {
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "with \"exchange\" gossip: a round pulls one of F slices of the model (1)"),
     ROW("guard", UW_OPT_FLAG, exchange.guard, 0, 0, NULL,
-        "with \"exchange\" gossip: refuse a peer's model that is much further away than peers' "
-        "models usually are (false)"),
+        "refuse a peer's model, or an average, that is much further away than they usually are "
+        "(true)"),
     ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
         "with \"exchange\" gossip: a round pulls from N peers at once, a share from each (1)"),
     ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,

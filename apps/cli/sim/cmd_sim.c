@@ -111,7 +111,6 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
         {!formula && o->pull_latencies != 0, "pull-latencies", formula_only},
         {!formula && o->pull_waits, "pull-waits", formula_only},
         {formula && o->mtu != 0, "mtu", events_only},
-        {formula && o->exchange.guard, "guard", events_only},
         {formula && o->pull_window != 0, "pull-window", events_only},
         {!formula && o->algorithm.at == UW_SIM_RING_STUDY, "algorithm",
          "is for --network formula: no rank sends a whole model to the next one of a ring"}));

@@ -43,8 +43,8 @@ static const struct uw_opt rows[] = {
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "with --exchange gossip: a round pulls one of F slices of the model (1)"),
     ROW("guard", UW_OPT_FLAG, exchange.guard, 0, 0, NULL,
-        "with --exchange gossip: refuse a peer's model that is much further away than peers' "
-        "models usually are"),
+        "refuse a peer's model, or an average, that is much further away than they usually are; "
+        "--guard=false: do not (on)"),
     ROW("schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
         "which peer a node pulls from or is paired with (random; matching with kgt)"),
     ROW("momentum-rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,
