@@ -3,6 +3,8 @@
  * The link's calls; connections are in link_tcp_conn.c. */
 #include "link_tcp_conn.h"
 
+#include "ip_own.h"
+
 #include "base/bytes.h"
 
 #include <string.h>
@@ -330,4 +332,13 @@ bool uw_link_tcp_is_up(const struct uw_link_tcp *l, uint16_t station)
     bool there = l->link.ops != NULL && station < l->addresses.slots_n;
     uint16_t conn = there ? l->stations[station].conn : UW_TCP_NONE;
     return conn != UW_TCP_NONE && l->conns[conn].state == UW_TCP_UP;
+}
+
+uint32_t uw_link_tcp_own(const struct uw_link_tcp *l, uint8_t *out, uint32_t cap_bytes)
+{
+    struct uw_ip_address a;
+    if (l->link.ops == NULL || !uw_ip_address_of(l->listener, false, &a)) {
+        return 0;
+    }
+    return uw_ip_own(&a, l->ipv4, l->ipv6, out, cap_bytes);
 }

@@ -2,6 +2,7 @@
 #include "uwasa/link_udp.h"
 
 #include "ip_errno.h"
+#include "ip_own.h"
 #include "link_ip.h"
 #include "link_udp_io.h"
 #include "station_table.h"
@@ -331,4 +332,13 @@ int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYT
         return UW_ERR_CLOSED;
     }
     return uw_ip_address_print(&a, text);
+}
+
+uint32_t uw_link_udp_own(const struct uw_link_udp *l, uint8_t *out, uint32_t cap_bytes)
+{
+    struct uw_ip_address a;
+    if (l->link.ops == NULL || !uw_ip_address_of(l->link.fd, false, &a)) {
+        return 0;
+    }
+    return uw_ip_own(&a, l->ipv4, l->ipv6, out, cap_bytes);
 }

@@ -103,6 +103,8 @@ struct uw_membership_config {
     /* Parts for shared links and for members that sleep; NULL: not linked. */
     const struct uw_beacons *beacons;
     const struct uw_member_windows *windows;
+    /* For members with several addresses; NULL: not linked. */
+    const struct uw_member_addresses *addresses;
     const char *name, *address;
     uint32_t incarnation;
     uint64_t model;
@@ -151,6 +153,7 @@ struct uw_membership {
         uint32_t heard[UW_CROWD_BITS / 32u];    /* hashes of stations with beacons since */
     } crowd;
     uint16_t gathered[UW_GATHER_MAX];
+    struct uw_member_also *also;    /* member_addresses.h; NULL: config.addresses is not set */
     bool started;
     struct uw_rng rng;
 };
@@ -216,9 +219,10 @@ struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
 struct uw_window uw_membership_window(const struct uw_membership *m, const struct uw_member *it,
                                       uint64_t now_us);
 
-/* Optional parts: members that sleep, and beacons on a shared link. */
+/* Optional parts: members that sleep, beacons on a shared link, members with several addresses. */
 extern const struct uw_member_windows uw_member_windows;
 extern const struct uw_beacons uw_beacons;
+extern const struct uw_member_addresses uw_member_addresses;
 
 /* This device has slept as planned. */
 void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us);

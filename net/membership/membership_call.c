@@ -346,12 +346,15 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
             uw_link_forget(m->config.link, it->station);
         }
     }
+    *station = it->station;
+    if (!live && m->config.addresses != NULL) {
+        found = m->config.addresses->choose(m, it, found, station);
+    }
     it->tries = (uint8_t)(it->tries + 1u - (it->tries == UINT8_MAX ? CALLS_A_SESSION : 0));
     it->asked_us = it->asked_us != 0 ? it->asked_us : m->now_us;
     if (found < 0) {
         return 0;
     }
-    *station = it->station;
     *seq = ++m->seq;
     time_ping(m, it, *seq, live);
     return live ? UW_WIRE_PING : UW_WIRE_HELLO;

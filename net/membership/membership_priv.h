@@ -76,6 +76,15 @@ struct uw_member_windows {
     uint64_t (*pause_us)(const struct uw_membership *m, const struct uw_member *it);
 };
 
+struct uw_member_addresses {
+    /* Choose where to call a member that is not live: where it was, or at a further address.
+     *   station  in: where it was; out: where to call it
+     *   found    UW_OK, or the error of the resolution of `station`
+     * Returns the same of the new one. */
+    int (*choose)(struct uw_membership *m, const struct uw_member *it, int found,
+                  uint16_t *station);
+};
+
 struct uw_beacons {
     /* A beacon was received. */
     void (*heard)(struct uw_membership *m, uint16_t station);

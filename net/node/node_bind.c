@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Set-up: parts that a configuration needs, and memory. */
+#include "node_addresses.h"
 #include "node_pull.h"
 #include "shuffle/shuffle.h"
 
@@ -74,7 +75,7 @@ static const struct {
 #define PART(part) {"lacks " #part, offsetof(struct uw_node_parts, part)}
     PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
     PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers), PART(queries),
-    PART(guards)};
+    PART(guards),   PART(addresses)};
 
 /* Bitmap of the optional_parts that a configuration needs. */
 static uint32_t needed_parts(const struct uw_node_config *c)
@@ -91,7 +92,8 @@ static uint32_t needed_parts(const struct uw_node_config *c)
                            c->link->frames || c->link->shared,
                            c->parts != NULL && c->parts->answers != NULL,
                            c->queries != NULL,
-                           c->guard};
+                           c->guard,
+                           c->own_addresses != NULL};
     uint32_t bits = 0;
     for (uint32_t i = 0; i < sizeof needed; i++) {
         bits |= (uint32_t)needed[i] << i;
@@ -222,6 +224,7 @@ static int place_members(struct uw_node_state *s, struct uw_arena *arena)
         .spares = s->members->spares,
         .arg = s,
         .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
+        .addresses = c->own_addresses != NULL ? c->parts->addresses->members : NULL,
         .windows = c->parts->sleeps != NULL ? c->parts->sleeps->windows : NULL};
     return s->members->place(&s->membership, arena, &membership);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Discovery: the messages of membership/membership.h. */
+#include "node_addresses.h"
 #include "node_pull.h"
 
 #include <string.h>
@@ -40,6 +41,9 @@ static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes,
             return i;
         }
         *bytes = (uint32_t)more;
+        if (s->config.own_addresses != NULL) {
+            *bytes = s->config.parts->addresses->add_of(s, &peer, *bytes, mtu);
+        }
     }
     return n;
 }
@@ -60,12 +64,16 @@ static void send_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_ty
 {
     uw_node_fill_ping(s, seq);
     bool beacon = station == UW_LINK_STATION_BROADCAST;     /* others send theirs, too */
+    bool first = others > UW_NODE_OTHERS;                   /* answers a hello */
     uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
     int rc;
     do {
         uint32_t mtu = s->config.link->frames ? s->config.parts->frames->mtu_to(s, station)
                                               : uw_node_mtu(s);
         bytes = write_self(s, type, mtu);
+        if (bytes != 0 && s->config.own_addresses != NULL && (type == UW_WIRE_HELLO || first)) {
+            bytes = s->config.parts->addresses->add_own(s, bytes, mtu);
+        }
         told = bytes != 0 ? add_others(s, n, &bytes, mtu) : 0;
         rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_ERR_TOOBIG;
     } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* frames have become smaller */
@@ -113,6 +121,9 @@ static void receive_rumours(struct uw_node_state *s, uint16_t station, uint32_t 
     while (uw_message_next_peer(s->config.link->frames, s->in, bytes, &at, &peer)) {
         uw_link_localize(s->config.link, station, peer.address);
         uw_membership_rumour(&s->membership, &peer, s->outer_us);
+        if (s->config.own_addresses != NULL) {
+            s->config.parts->addresses->take(s, &peer, at, bytes);
+        }
     }
 }
 
@@ -153,6 +164,9 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     if (s->sleeper != NULL) {
         s->config.parts->sleeps->heard(s, m);
+    }
+    if (s->config.own_addresses != NULL) {
+        s->config.parts->addresses->take(s, &ping->self, 0, bytes);
     }
     if (!m->same_model) {
         s->counters.refused_model++;

@@ -2,6 +2,7 @@
 #include "uwasa/node_parts.h"
 
 const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
+                                                .addresses = &uw_node_addresses,
                                                 .casts = &uw_node_casts,
                                                 .directs = &uw_node_directs,
                                                 .frames = &uw_node_frames,

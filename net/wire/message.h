@@ -159,6 +159,22 @@ int uw_message_peers(bool frames, const void *buf, uint32_t buf_bytes);
 bool uw_message_next_peer(bool frames, const void *buf, uint32_t buf_bytes, uint32_t *at,
                           uwasa_Peer *peer);
 
+/* Further addresses of a device in a hello, ping or ack follow its record, that of the sender the
+ * body. Each is a byte 4 or 6, the IP address and the port, big-endian. Programs that do not know
+ * the field skip it. */
+#define UW_MESSAGE_ALSO_MOST 46u    /* bytes: two of IPv6 and one of IPv4 */
+
+/* Append those of the last record; also_bytes 0: changes nothing.
+ * Returns as uw_message_add_peer. */
+int uw_message_add_also(bool frames, const uint8_t *also, uint32_t also_bytes, void *buf,
+                        uint32_t bytes, uint32_t cap_bytes);
+
+/* Find those of the record that ends at `at`, of uw_message_next_peer; 0: of the sender.
+ *   also_bytes  set to their size; 0: none
+ * Returns a pointer into buf. */
+const uint8_t *uw_message_also(bool frames, const void *buf, uint32_t buf_bytes, uint32_t at,
+                               uint32_t *also_bytes);
+
 /* Parse a datagram of type UW_WIRE_DATA. Its count agrees with its size.
  *   d  written on success; floats points into buf
  * Returns UW_OK or UW_ERR_CORRUPT. */

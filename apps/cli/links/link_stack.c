@@ -218,6 +218,14 @@ int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES])
                                      : uw_link_udp_local(&s->udp, text);
 }
 
+uint32_t uw_stack_own_addresses(void *arg, uint8_t *out, uint32_t cap_bytes)
+{
+    const struct uw_stack *s = arg;
+    return s->base == &s->tcp.link   ? uw_link_tcp_own(&s->tcp, out, cap_bytes)
+           : s->base == &s->udp.link ? uw_link_udp_own(&s->udp, out, cap_bytes)
+                                     : 0;
+}
+
 static int open_capture(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {

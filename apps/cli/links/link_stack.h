@@ -128,6 +128,10 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 
+/* The addresses of this machine at which a carrier over IP can be reached, as
+ * uw_node_config.own_addresses; arg is the stack. */
+uint32_t uw_stack_own_addresses(void *arg, uint8_t *out, uint32_t cap_bytes);
+
 /* Disconnect or reconnect the emulated network when due; report a device that is lost or back. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 

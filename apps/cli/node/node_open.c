@@ -186,6 +186,12 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .on_event = on_event,
         .event_arg = r};
     uw_node_config_fill(o, &c);
+    /* An emulated cut is between addresses: a further one would lead around it. */
+    if ((o->carrier == UW_STACK_UDP || o->carrier == UW_STACK_TCP) && o->emulate_far.n == 0 &&
+        o->membership.at != UW_MEMBERSHIP_STATIC) {
+        c.own_addresses = uw_stack_own_addresses;
+        c.addresses_arg = &r->net.stack;
+    }
     return c;
 }
 

@@ -103,6 +103,10 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_tcp_local(const struct uw_link_tcp *l, char text[UW_LINK_ADDRESS_BYTES]);
 
+/* Write the addresses at which this end can be reached, as uw_node_config.own_addresses wants them:
+ * the bound one, or those of the network interfaces. Returns their bytes. */
+uint32_t uw_link_tcp_own(const struct uw_link_tcp *l, uint8_t *out, uint32_t cap_bytes);
+
 /* Is the connection with this station up? */
 bool uw_link_tcp_is_up(const struct uw_link_tcp *l, uint16_t station);
 

@@ -83,5 +83,9 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES]);
 
+/* Write the addresses at which this end can be reached, as uw_node_config.own_addresses wants them:
+ * the bound one, or those of the network interfaces. Returns their bytes. */
+uint32_t uw_link_udp_own(const struct uw_link_udp *l, uint8_t *out, uint32_t cap_bytes);
+
 UW_C_END
 #endif

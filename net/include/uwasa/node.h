@@ -58,6 +58,12 @@ struct uw_node_config {
     const char *run;                /* name of the run; nodes of another run are refused */
     const char *address;            /* own address for peers; NULL or "": peers use the source
                                        address of its messages */
+    /* Further addresses at which this node can be reached, of its network interfaces; peers that do
+     * not reach it where others see it try them in turn, such as those behind the same NAT. Called
+     * with every hello. Writes up to cap_bytes, for each address a byte 4 or 6, the IP address and
+     * the port, big-endian, and returns their bytes. NULL: none, and those of peers are ignored */
+    uint32_t (*own_addresses)(void *arg, uint8_t *out, uint32_t cap_bytes);
+    void *addresses_arg;
     const char *const *seeds;       /* addresses to dial until they answer; may include the own */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */

@@ -18,6 +18,7 @@
 UW_C_BEGIN
 
 struct uw_node_averages;        /* private */
+struct uw_node_addresses;
 struct uw_node_samples;
 struct uw_node_casts;
 struct uw_node_directs;
@@ -34,6 +35,9 @@ struct uw_node_guards;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
+
+/* Several addresses of this node and of its peers: uw_node_config.own_addresses. */
+extern const struct uw_node_addresses uw_node_addresses;
 
 /* Exact averages between devices: uw_node_config.direct. */
 extern const struct uw_node_directs uw_node_directs;
@@ -77,6 +81,7 @@ extern const struct uw_node_sentences uw_node_sentences;
 
 struct uw_node_parts {
     const struct uw_node_averages *averages;    /* NULL: uw_node_bind rejects what needs it */
+    const struct uw_node_addresses *addresses;  /* NULL: the same */
     const struct uw_node_casts *casts;          /* NULL: the same */
     const struct uw_node_directs *directs;      /* NULL: the same */
     const struct uw_node_samples *samples;      /* NULL: the same */
