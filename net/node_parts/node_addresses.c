@@ -5,11 +5,6 @@
 #include "node/node_addresses.h"
 #include "node/node_state.h"
 
-static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
-{
-    return c->link->numbered ? UW_NODE_FAULT(fault, own_addresses, "is for a link over IP") : UW_OK;
-}
-
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     return s->config.own_addresses != NULL ? uw_member_addresses_place(&s->membership, arena)
@@ -44,7 +39,7 @@ static void take(struct uw_node_state *s, const uwasa_Peer *peer, uint32_t at, u
     uw_member_addresses_take(&s->membership, peer, also, n, at != 0);
 }
 
-const struct uw_node_addresses uw_node_addresses = {.setup = {check, place},
+const struct uw_node_addresses uw_node_addresses = {.setup = {NULL, place},
                                                     .members = &uw_member_addresses,
                                                     .add_own = add_own, .add_of = add_of,
                                                     .take = take};

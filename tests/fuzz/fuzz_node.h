@@ -28,6 +28,7 @@ struct fuzz_node {
     bool code;                      /* set before: pulls ask for coded chunks */
     const struct uw_node_image *image;      /* the same: or NULL */
     const struct uw_node_direct *direct;
+    uint32_t (*own_addresses)(void *arg, uint8_t *out, uint32_t cap_bytes);
     _Alignas(16) uint8_t hub_memory[1u << 17];
     _Alignas(16) uint8_t memory[1u << 20];
 };
@@ -52,7 +53,8 @@ static inline void fuzz_node_open(struct fuzz_node *f, bool frames, enum uw_node
                                .link = &f->here.link, .params = &f->params,
                                .snapshot = &f->snapshot, .period_steps = 1,
                                .window_bytes = 16384, .members_max = 4, .code = f->code,
-                               .image = f->image, .direct = f->direct};
+                               .image = f->image, .direct = f->direct,
+                               .own_addresses = f->own_addresses};
     int rc = uw_loopback_hub_init(&f->hub, &hub);
     rc = rc < 0 ? rc : uw_link_loopback_init(&f->here, &f->hub, 0);
     rc = rc < 0 ? rc : uw_link_loopback_init(&f->there, &f->hub, 1);

@@ -57,6 +57,17 @@ static const struct uw_node_image image = {copy, copy, done, NULL};
 static const struct uw_node_direct direct = {"made up", 9, version, make_id, begin, done, done,
                                              abort_round, NULL};
 
+static const uint8_t addresses[] = {4, 10, 0, 0, 2, 0x11, 0x51, 6, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                    0, 0, 0, 0, 1, 0x11, 0x51};
+
+static uint32_t own_addresses(void *arg, uint8_t *out, uint32_t cap_bytes)
+{
+    (void)arg;
+    uint32_t n = cap_bytes < sizeof addresses ? 0 : sizeof addresses;
+    memcpy(out, addresses, n);
+    return n;
+}
+
 static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
 {
     static const float floats[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -66,6 +77,8 @@ static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
                     ? uw_message_encode_data(&m->data, floats, buf, sizeof buf)
                     : uw_message_encode(m, buf, sizeof buf);
     for (uint32_t i = 0; bytes > 0 && m->type <= UW_WIRE_ACK && i < 2u; i++) {
+        bytes = uw_message_add_also(false, addresses, sizeof addresses, buf, (uint32_t)bytes,
+                                    sizeof buf);
         bytes = uw_message_add_peer(false, &others[i], buf, (uint32_t)bytes, sizeof buf);
     }
     if (bytes > 0) {
@@ -170,6 +183,7 @@ int main(int argc, char **argv)
     fuzz_node_open(&node, false, UW_NODE_GOSSIP);
     averaging.image = &image;
     averaging.direct = &direct;
+    averaging.own_addresses = own_addresses;
     fuzz_node_open(&averaging, false, UW_NODE_ALLREDUCE);
     return uw_fuzz_run_form(&target, &(struct uw_fuzz_form){mutate, uw_fuzz_seal_wire}, argc, argv);
 }
