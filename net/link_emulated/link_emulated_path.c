@@ -82,7 +82,8 @@ bool uw_emulated_path_is_clear(const struct uw_emulated_path *p)
 {
     const struct uw_impairment *h = &p->how;
     return h->loss <= 0.0f && h->duplicate <= 0.0f && h->corrupt <= 0.0f && h->reorder <= 0.0f &&
-           h->delay_us == 0 && h->jitter_us == 0 && h->rate_bits_per_s == 0 && p->drops_n == 0;
+           h->delay_us == 0 && h->jitter_us == 0 && h->rate_bits_per_s == 0 && h->mtu_bytes == 0 &&
+           p->drops_n == 0;
 }
 
 static bool is_listed(const struct uw_emulated_path *p)
@@ -189,9 +190,10 @@ static void queue_waiting(struct uw_emulated_path *p, uint16_t station, uint32_t
 }
 
 /* Count a message. Is it lost? */
-static bool is_lost(struct uw_emulated_path *p, bool cut)
+static bool is_lost(struct uw_emulated_path *p, uint32_t bytes, bool cut)
 {
     p->seen_n++;
+    cut = cut || (p->how.mtu_bytes != 0 && bytes > p->how.mtu_bytes);
     bool lost = happens(p, p->how.loss);    /* always drawn: a cut leaves later draws as they are */
     lost = is_listed(p) || cut || lost;
     p->stats->lost_n += lost;
@@ -201,7 +203,7 @@ static bool is_lost(struct uw_emulated_path *p, bool cut)
 bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
                                     uint32_t bytes, bool cut)
 {
-    bool lost = is_lost(p, cut);
+    bool lost = is_lost(p, bytes, cut);
     if (cut) {
         return false;
     }
@@ -230,7 +232,7 @@ static void leave(struct uw_emulated_path *p, uint64_t left_us)
 bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
                             uint32_t bytes, bool cut)
 {
-    if (is_lost(p, cut)) {
+    if (is_lost(p, bytes, cut)) {
         return false;
     }
     uint64_t left_us = pass_rate(p, bytes, now_us);

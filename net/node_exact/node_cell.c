@@ -431,6 +431,15 @@ static uint64_t look_again_us(const struct uw_node_state *s)
     return direct ? s->now_us + DIRECT_POLL_US : UINT64_MAX;
 }
 
+/* The link may have found a narrower path: the parts of a round become smaller. */
+static void fit(struct uw_node_state *s, struct uw_cell *c)
+{
+    c->config.chunk_n = (uw_node_mtu(s) - UW_PART_HEAD_BYTES) / 4u;
+    if (!c->direct && c->chunk_n > c->config.chunk_n) {
+        uw_cell_refuse(c, s->now_us);
+    }
+}
+
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
     uint64_t deaf_us = count_deaf(s);
@@ -447,7 +456,9 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     }
     next_us = uw_min_u64(next_us, uw_node_pairs_step(s));
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        next_us = uw_min_u64(next_us, uw_cell_run(&s->cell->scopes[i].cell, s->now_us));
+        struct uw_cell *cell = &s->cell->scopes[i].cell;
+        fit(s, cell);
+        next_us = uw_min_u64(next_us, uw_cell_run(cell, s->now_us));
     }
     next_us = uw_min_u64(next_us, uw_node_cost_run(s));
     next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell->allreduce, s->now_us));

@@ -3,6 +3,7 @@
  * The channel as a link, and admission to handshakes; sessions are in secure_slots.c. */
 #include "secure_slots.h"
 
+#include "base/bytes.h"
 #include "base/token_bucket.h"
 
 #include <string.h>
@@ -213,6 +214,22 @@ static void handle_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
     feed_handshake(slot, r);
 }
 
+/* A message of the channel itself. */
+static void take_probe(struct uw_secure_slot *slot, const struct uw_tls_message *m)
+{
+    struct uw_secure_dtls *s = slot->owner;
+    uint32_t bytes = m->rest_bytes >= UW_SECURE_PROBE_BYTES ? uw_get_u16(m->rest) : 0;
+    if (m->mark == UW_SECURE_PROBE_MARK && bytes != 0 && bytes == m->rest_bytes) {
+        s->plain[0] = UW_SECURE_PROBED_MARK;
+        uw_put_u16(s->plain + 1, bytes);
+        (void)uw_tls_write(slot->tls, s->plain, 1u + UW_SECURE_PROBE_BYTES);
+    } else if (m->mark == UW_SECURE_PROBED_MARK && s->paths != NULL) {
+        s->paths->probed(slot, bytes);
+    } else {
+        s->stats.stray_n++;
+    }
+}
+
 /* Feed a session that is up. Returns as route. */
 static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r, void **message)
 {
@@ -225,7 +242,7 @@ static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r, 
     }
     slot->heard_us = s->now_us;
     if (m.mark != UW_SECURE_MESSAGE_MARK) {
-        s->stats.stray_n++;
+        take_probe(slot, &m);
         return UW_ERR_AGAIN;
     }
     *message = m.rest;
@@ -355,6 +372,9 @@ static uint64_t dtls_step(struct uw_link *link, uint64_t now_us)
             next = uw_min_u64(next, uw_min_u64(due, end));
         }
     }
+    if (s->paths != NULL) {
+        next = uw_min_u64(next, s->paths->step(s));
+    }
     return uw_min_u64(next, uw_link_step(s->lower, now_us));
 }
 
@@ -410,6 +430,11 @@ static uint32_t slots_of(const struct uw_secure_dtls_config *c)
     return (uint32_t)sessions_of(c) + handshakes_of(c) + 1u;
 }
 
+static size_t path_bytes(const struct uw_secure_dtls_config *c)
+{
+    return c->paths != NULL ? c->paths->slot_bytes : 0;
+}
+
 size_t uw_secure_dtls_bytes(const struct uw_secure_dtls_config *config)
 {
     if (config == NULL || config->lower == NULL || config->lower->ops == NULL ||
@@ -421,6 +446,7 @@ size_t uw_secure_dtls_bytes(const struct uw_secure_dtls_config *config)
     return padded(uw_tls_engine_bytes()) +
            slots_of(config) * (padded(sizeof(struct uw_secure_slot)) +
                                padded(uw_tls_session_bytes())) +
+           padded(slots_of(config) * path_bytes(config)) +
            2u * padded(config->lower->mtu_bytes);
 }
 
@@ -446,6 +472,9 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
         s->slots[i].tls = (struct uw_tls_session *)(void *)at;
         at += padded(uw_tls_session_bytes());
     }
+    s->paths = config->paths;
+    s->path = (struct uw_secure_path *)(void *)at;
+    at += padded(s->slots_n * path_bytes(config));
     s->kept = at;
     s->plain = at + padded(config->lower->mtu_bytes);
     const struct uw_tls_keys keys = {.key = config->key, .identity = config->identity,
@@ -465,7 +494,7 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     s->event = config->event;
     s->user = config->user;
     memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
-    s->link.mtu_bytes = room < PAYLOAD_MAX ? room : PAYLOAD_MAX;
+    s->link.mtu_bytes = s->most_bytes = room < PAYLOAD_MAX ? room : PAYLOAD_MAX;
     s->link.rate_bits_per_s = config->lower->rate_bits_per_s;
     s->link.burst_bytes = (uint32_t)((uint64_t)config->lower->burst_bytes * s->link.mtu_bytes /
                                      config->lower->mtu_bytes);

@@ -32,8 +32,8 @@ static struct uw_secure_slot *find_any(const struct uw_secure_dtls *s, uint16_t 
     return slot != NULL ? slot : uw_secure_find(s, station, UW_SECURE_HANDSHAKE);
 }
 
-static void report(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
-                   const char *text)
+void uw_secure_report(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
+                      const char *text)
 {
     if (s->event != NULL) {
         const struct uw_secure_event event = {.kind = kind, .station = station, .text = text};
@@ -120,7 +120,7 @@ static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot
         snprintf(text, sizeof text, "peer %s belongs to another run, not to \"%s\"",
                  slot->address, s->identity);
     }
-    report(s, UW_SECURE_PEER_REFUSED, slot->station, text);
+    uw_secure_report(s, UW_SECURE_PEER_REFUSED, slot->station, text);
 }
 
 /* ---- sessions ---- */
@@ -271,7 +271,7 @@ void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify)
     uint16_t station = slot->station;
     snprintf(text, sizeof text, "session with peer %s ended: %s", slot->address, how);
     uw_secure_release(slot, notify);
-    report(s, UW_SECURE_PEER_CLOSED, station, text);
+    uw_secure_report(s, UW_SECURE_PEER_CLOSED, station, text);
 }
 
 /* A handshake is done: the session replaces an older one with this station, or the one silent
@@ -299,7 +299,7 @@ static void promote(struct uw_secure_slot *slot)
     }
     snprintf(text, sizeof text, "peer %s authenticated%s", slot->address,
              before != NULL ? " again: it restarted" : "");
-    report(s, UW_SECURE_PEER_UP, slot->station, text);
+    uw_secure_report(s, UW_SECURE_PEER_UP, slot->station, text);
 }
 
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
@@ -332,6 +332,6 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
     snprintf(text, sizeof text, "peer %s does not answer a handshake", slot->address);
     uw_secure_release(slot, false);
     if (silent) {
-        report(s, UW_SECURE_PEER_SILENT, station, text);
+        uw_secure_report(s, UW_SECURE_PEER_SILENT, station, text);
     }
 }

@@ -14,6 +14,10 @@
 #define UW_SECURE_START_US 50000u       /* ... and the interval afterwards */
 /* A byte in front of every message: allows empty messages, which DTLS drops. */
 #define UW_SECURE_MESSAGE_MARK 0u
+/* Or a probe of the path: its size u16, then zeros up to it; and the answer, the size that came. */
+#define UW_SECURE_PROBE_MARK 1u
+#define UW_SECURE_PROBED_MARK 2u
+#define UW_SECURE_PROBE_BYTES 2u
 
 enum uw_secure_state { UW_SECURE_FREE, UW_SECURE_HANDSHAKE, UW_SECURE_UP };
 
@@ -31,6 +35,19 @@ struct uw_secure_slot {
     struct uw_tls_session *tls;
     char address[UW_LINK_ADDRESS_BYTES];
 };
+
+/* secure_path.c */
+struct uw_secure_paths {
+    size_t slot_bytes;
+    /* A probe of so many bytes has arrived at the other end. */
+    void (*probed)(struct uw_secure_slot *slot, uint32_t bytes);
+    /* Send probes that are due, and set the link's mtu. Returns the time of the next call. */
+    uint64_t (*step)(struct uw_secure_dtls *s);
+};
+
+/* Report an event of a station. */
+void uw_secure_report(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
+                      const char *text);
 
 /* The slot of a station in one state, or NULL. */
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,

@@ -41,15 +41,14 @@ const uint8_t *uw_message_also(bool frames, const void *buf, uint32_t buf_bytes,
         if (!pb_decode_tag(&stream, &wire, &number, &eof) || number == PEERS_NUMBER) {
             return NULL;
         }
-        if (number != ALSO_NUMBER) {
-            if (!pb_skip_field(&stream, wire)) {
-                return NULL;
-            }
-            continue;
-        }
-        if (wire != PB_WT_STRING || !pb_decode_varint32(&stream, &n) ||
-            n > stream.bytes_left || n > UW_MESSAGE_ALSO_MOST) {
+        bool other = number != ALSO_NUMBER;
+        if (other ? !pb_skip_field(&stream, wire)
+                  : wire != PB_WT_STRING || !pb_decode_varint32(&stream, &n) ||
+                        n > stream.bytes_left || n > UW_MESSAGE_ALSO_MOST) {
             return NULL;
+        }
+        if (other) {
+            continue;
         }
         *also_bytes = n;
         return body + (bytes - (uint32_t)stream.bytes_left);

@@ -31,8 +31,8 @@ struct node {
     struct uw_secure_dtls dtls;
     void *memory[2];
     struct uw_rng entropy;
-    uint32_t events[4];         /* by kind */
-    char last_text[4][UW_SECURE_TEXT_BYTES];
+    uint32_t events[UW_SECURE_PATH_WIDE + 1];   /* by kind */
+    char last_text[UW_SECURE_PATH_WIDE + 1][UW_SECURE_TEXT_BYTES];
     uint32_t received[WORLD_NODES + WORLD_RAW];     /* good messages by station */
 };
 
@@ -90,6 +90,7 @@ struct node_config {
     uint32_t mtu_bytes;         /* below the channel */
     const uint16_t *suites;
     bool bulk;
+    const struct uw_secure_paths *paths;
     struct uw_impairment send;
 };
 
@@ -113,6 +114,7 @@ static inline struct node *node_open(struct world *w, uint16_t i, const struct n
                                       .handshakes_n = c->handshakes_n,
                                       .suites = c->suites,
                                       .bulk = c->bulk,
+                                      .paths = c->paths,
                                       .entropy = world_entropy,
                                       .event = world_event,
                                       .user = n};

@@ -57,8 +57,8 @@ static const struct uw_node_image image = {copy, copy, done, NULL};
 static const struct uw_node_direct direct = {"made up", 9, version, make_id, begin, done, done,
                                              abort_round, NULL};
 
-static const uint8_t addresses[] = {4, 10, 0, 0, 2, 0x11, 0x51, 6, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                    0, 0, 0, 0, 1, 0x11, 0x51};
+static const uint8_t addresses[] = {4, 10, 0, 0, 2, 0x11, 0x51, 6, 0xfd, 0, 0, 0, 0,
+                                    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x11, 0x51};
 
 static uint32_t own_addresses(void *arg, uint8_t *out, uint32_t cap_bytes)
 {

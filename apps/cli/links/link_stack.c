@@ -311,6 +311,8 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                                            .sessions_n = config->peers_n,
                                            .suites = config->suites,
                                            .bulk = config->bulk,
+                                           .paths = config->carrier == UW_STACK_UDP
+                                                        ? &uw_secure_paths : NULL,
                                            .entropy = uw_stack_entropy,
                                            .event = config->event,
                                            .user = config->user};

@@ -245,7 +245,7 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
     const struct uw_node_options *o = &f->o;
     bool bad = o->emulate_loss > 0.0 || o->emulate_duplicate > 0.0 || o->emulate_reorder > 0.0 ||
                o->emulate_corrupt > 0.0 || o->emulate_delay_ms > 0.0 ||
-               o->emulate_jitter_ms > 0.0 || o->emulate_rate != 0;
+               o->emulate_jitter_ms > 0.0 || o->emulate_rate != 0 || o->emulate_mtu != 0;
     bool cuts = o->emulate_cut_seconds > 0.0;
     return check_rules(f, UW_RULES(
         {o->emulate_cut_after > 0.0 && !cuts, "emulate.cut_after",

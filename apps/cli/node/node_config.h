@@ -70,6 +70,7 @@ struct uw_node_options {
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
     double emulate_delay_ms, emulate_jitter_ms;
     uint64_t emulate_rate, emulate_seed;
+    uint32_t emulate_mtu;
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
     bool exact, tf32, nccl;

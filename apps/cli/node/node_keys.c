@@ -170,6 +170,8 @@ static const struct uw_opt rows[] = {
     ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS",
         "largest additional random delay (0)"),
     ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited (0)"),
+    ROW("emulate.mtu", UW_OPT_BYTES_U32, emulate_mtu, 0, 0, "BYTES",
+        "larger datagrams are lost without a word; 0: none (0)"),
     ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
         "emulate only towards the nodes that listen at these addresses (all)"),
     ROW("emulate.cut_after", UW_OPT_REAL, emulate_cut_after, 0, SECONDS_MAX, "S",

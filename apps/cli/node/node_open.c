@@ -299,6 +299,18 @@ static void print_cost(struct uw_node_work *r)
     }
 }
 
+static struct uw_impairment impairment_of(const struct uw_node_options *o)
+{
+    return (struct uw_impairment){.loss = (float)o->emulate_loss,
+                                  .duplicate = (float)o->emulate_duplicate,
+                                  .reorder = (float)o->emulate_reorder,
+                                  .corrupt = (float)o->emulate_corrupt,
+                                  .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
+                                  .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
+                                  .rate_bits_per_s = o->emulate_rate,
+                                  .mtu_bytes = o->emulate_mtu};
+}
+
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -309,13 +321,7 @@ int uw_node_work_open(struct uw_node_work *r)
     if (rc < 0) {
         return rc;
     }
-    const struct uw_impairment bad = {.loss = (float)o->emulate_loss,
-                                      .duplicate = (float)o->emulate_duplicate,
-                                      .reorder = (float)o->emulate_reorder,
-                                      .corrupt = (float)o->emulate_corrupt,
-                                      .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
-                                      .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
-                                      .rate_bits_per_s = o->emulate_rate};
+    const struct uw_impairment bad = impairment_of(o);
     const struct uw_stack_config stack = {.carrier = carrier,
                                           .plain = !o->tls,
                                           .listen = o->listen,

@@ -381,6 +381,15 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
 {
     struct uw_node_report *r = arg;
     bool refused = event->kind == UW_SECURE_PEER_REFUSED;
+    bool path = event->kind == UW_SECURE_PATH_NARROW || event->kind == UW_SECURE_PATH_WIDE;
+    if (path) {
+        cJSON *ev = uw_event("path");
+        cJSON_AddStringToObject(ev, "kind",
+                                event->kind == UW_SECURE_PATH_WIDE ? "wide" : "narrow");
+        cJSON_AddStringToObject(ev, "text", event->text);
+        uw_events_put(&r->events, ev);
+        uw_node_report_log(r, "%s", event->text);
+    }
     if (refused || event->kind == UW_SECURE_WARNING) {
         atomic_store(&r->refused, true);
         atomic_fetch_add(&r->refused_n, refused ? 1u : 0u);

@@ -8,7 +8,7 @@
  * Impairments apply to sent messages, and to received ones if configured. Configure both ends for a
  * symmetric path. A zeroed impairment forwards messages without a copy.
  *
- * Order of effects: cut, drop list, loss, rate (with its queue), delay and jitter, reordering,
+ * Order of effects: cut, drop list, mtu, loss, rate (with its queue), delay and jitter, reordering,
  * duplication, corruption.
  *
  * Links may share a medium, such as a radio channel or a cable with one pair of wires. One message
@@ -66,6 +66,7 @@ struct uw_impairment {
     uint64_t rate_bits_per_s;   /* 0: unlimited */
     uint32_t rate_queue_bytes;  /* queue in front of the rate; drops the tail. 0: 64 KiB */
     uint32_t overhead_bytes;    /* headers of each message on the wire, for the rate */
+    uint32_t mtu_bytes;         /* larger messages are lost: an MTU black hole. 0: none */
     const char *drop;           /* messages to drop, counted from 1: "3,7-9,20-"; may be NULL;
                                    read during the call only */
 };

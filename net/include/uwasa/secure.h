@@ -25,6 +25,12 @@
  * The channel holds the lower link's stations during sessions and handshakes: the lower link needs
  * sessions_n + handshakes_n stations, and those that the caller holds.
  *
+ * With config.paths, both ends of a session probe how large datagrams reach the other one, at its
+ * start and every two minutes: some paths lose large ones without a word (RFC 8899). The link's
+ * mtu_bytes becomes what the narrowest path of all sessions carries, and grows again with it. Every
+ * version of this channel without paths answers probes; older ones do not, and are sent what
+ * lower->mtu_bytes allows.
+ *
  * Handshakes with finite-field Diffie-Hellman (bulk) are expensive: while unknown peers have used
  * half of the burst of handshakes, only the other suites are offered.
  *
@@ -72,6 +78,8 @@ enum uw_secure_event_kind {
     UW_SECURE_PEER_SILENT,      /* a handshake timed out */
     UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
     UW_SECURE_WARNING,          /* uwasa/secure_frames.h: a fault that needs an operator */
+    UW_SECURE_PATH_NARROW,      /* datagrams above a size do not reach the peer */
+    UW_SECURE_PATH_WIDE,        /* they do again */
 };
 
 struct uw_secure_event {
@@ -97,6 +105,8 @@ struct uw_secure_dtls_config {
                                            DHE-PSK-AES128-CCM. Records are faster; each end's
                                            handshake takes 10 ms more. If only one end has it, both
                                            use the next suite */
+    const struct uw_secure_paths *paths;    /* &uw_secure_paths: probe what paths carry, for links
+                                           over IP; NULL: they carry lower->mtu_bytes */
     uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
     /* Fill `out` with `bytes` of true random data. Returns 0; other values mean failure. NULL: the
      * operating system's source, if Mbed TLS supports it. */
@@ -116,7 +126,10 @@ struct uw_secure_dtls_stats {
 };
 
 struct uw_secure_slot;
+struct uw_secure_path;
 struct uw_tls_engine;
+
+extern const struct uw_secure_paths uw_secure_paths;
 
 /* A peer whose handshake failed, for back-off and reports. Private. */
 struct uw_secure_grudge {
@@ -130,6 +143,9 @@ struct uw_secure_dtls {
     struct uw_tls_engine *tls;
     struct uw_secure_slot *slots;
     uint16_t slots_n, sessions_n, handshakes_n;
+    const struct uw_secure_paths *paths;
+    struct uw_secure_path *path;    /* [slots_n] if paths is set */
+    uint32_t most_bytes;            /* link.mtu_bytes where all paths carry lower->mtu_bytes */
     uint8_t *datagram, *kept, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
