@@ -82,7 +82,7 @@ class Fleet(unittest.TestCase):
         options = {"name": name, "run": "test", "key": "run.key", "model": "mlp", "batch": 16,
                    "listen": f"127.0.0.1:{self.ports[i]}",
                    "seeds": f"127.0.0.1:{self.ports[1 if i == 0 else 0]}",
-                   "lr": 0.02, "final_eval_samples": 1000, "emulate.seed": i + 1, **keys}
+                   "lr": 0.02, "final_eval_samples": 1000, "emulate.seed": i + 1 if isinstance(i, int) else 1, **keys}
         command = [*self.programs.get(i, [PROGRAM]), "node", "--json", f"{name}.jsonl"]
         for key, value in options.items():
             for item in value if isinstance(value, list) else [value]:
