@@ -253,6 +253,28 @@ static bool settle(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, uint
     return true;
 }
 
+/* Find the station of the other end of an accepted connection, which listens at `a`. Of two behind
+ * one NAT that listen on the same port, the second is at the port that it dialed from.
+ * Returns as uw_tcp_enter. */
+static int enter_peer(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c,
+                      struct uw_ip_address *a, uint16_t *station)
+{
+    int rc = uw_tcp_enter(l, a, station);
+    uint16_t at = rc == UW_OK ? l->stations[*station].conn : UW_TCP_NONE;
+    if (at == UW_TCP_NONE || l->conns[at].state != UW_TCP_UP ||
+        l->conns[at].peer_id == c->peer_id) {
+        return rc;
+    }
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        if (l->conns[i].state == UW_TCP_UP && l->conns[i].peer_id == c->peer_id) {
+            *station = l->conns[i].station;
+            return UW_OK;
+        }
+    }
+    a->port = c->from.port;
+    return uw_tcp_enter(l, a, station);
+}
+
 static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -267,7 +289,7 @@ static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
         return;
     }
     a.port = port;
-    if (uw_tcp_enter(l, &a, &station) < 0 || !settle(l, c, station)) {
+    if (enter_peer(l, c, &a, &station) < 0 || !settle(l, c, station)) {
         l->link.stats.dropped_n++;
         release(l, conn);
         return;

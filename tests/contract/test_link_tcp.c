@@ -347,26 +347,56 @@ static void test_tcp_peer_that_ends_is_heard_out_and_reached_again_when_it_is_ba
     assert_int_equal(receive(&ends[1], &from, &byte, 1), 1);
 }
 
-static void test_tcp_restarted_peer_replaces_its_connection_and_a_stale_dial_does_not(void **state)
+static void test_tcp_new_dial_of_a_peer_replaces_its_connection_and_a_stale_one_does_not(void **state)
 {
     (void)state;
     assert_int_equal(open_end(&ends[0], &plain), UW_OK);
-    int first = greet_raw(&ends[0], 4000, 1, 1);
+    int first = greet_raw(&ends[0], 4000, 2, 5);
     assert_false(is_closed(&ends[0], first));
-    int restarted = greet_raw(&ends[0], 4000, 2, 5);
-    assert_false(is_closed(&ends[0], restarted));
-    assert_true(is_closed(&ends[0], first));
     int stale = greet_raw(&ends[0], 4000, 2, 4);
     assert_true(is_closed(&ends[0], stale));
-    assert_false(is_closed(&ends[0], restarted));
+    assert_false(is_closed(&ends[0], first));
     int anew = greet_raw(&ends[0], 4000, 2, 6);
     assert_false(is_closed(&ends[0], anew));
-    assert_true(is_closed(&ends[0], restarted));
-    assert_int_equal(ends[0].tcp.broken_n, 2);
+    assert_true(is_closed(&ends[0], first));
+    assert_int_equal(ends[0].tcp.broken_n, 1);
     close(first);
-    close(restarted);
     close(stale);
     close(anew);
+}
+
+static uint16_t source_port(int fd)
+{
+    struct sockaddr_in a;
+    socklen_t bytes = sizeof a;
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &bytes), 0);
+    return ntohs(a.sin_port);
+}
+
+static void test_tcp_two_peers_behind_one_nat_are_two_stations(void **state)
+{
+    (void)state;
+    char address[UW_LINK_ADDRESS_BYTES];
+    uint16_t station[2];
+    assert_int_equal(open_end(&ends[0], &plain), UW_OK);
+    int first = greet_raw(&ends[0], 4000, 1, 1);
+    assert_false(is_closed(&ends[0], first));
+    int second = greet_raw(&ends[0], 4000, 2, 1);
+    assert_false(is_closed(&ends[0], second));
+    assert_false(is_closed(&ends[0], first));
+    snprintf(address, sizeof address, "127.0.0.1:%u", (unsigned)source_port(second));
+    assert_int_equal(uw_link_resolve(&ends[0].tcp.link, "127.0.0.1:4000", &station[0]), UW_OK);
+    assert_int_equal(uw_link_resolve(&ends[0].tcp.link, address, &station[1]), UW_OK);
+    assert_true(uw_link_tcp_is_up(&ends[0].tcp, station[0]));
+    assert_true(uw_link_tcp_is_up(&ends[0].tcp, station[1]));
+    /* It is the same one when it dials again, from another port. */
+    int again = greet_raw(&ends[0], 4000, 2, 2);
+    assert_true(is_closed(&ends[0], second));
+    assert_true(uw_link_tcp_is_up(&ends[0].tcp, station[1]));
+    assert_int_equal(ends[0].tcp.broken_n, 1);
+    close(first);
+    close(second);
+    close(again);
 }
 
 static void test_tcp_nonsense_is_closed_and_delivers_nothing(void **state)
@@ -575,7 +605,8 @@ int main(void)
         TEST(test_tcp_large_messages_arrive_whole_from_parts_into_views),
         TEST(test_tcp_full_queue_answers_again_and_loses_nothing),
         TEST(test_tcp_peer_that_ends_is_heard_out_and_reached_again_when_it_is_back),
-        TEST(test_tcp_restarted_peer_replaces_its_connection_and_a_stale_dial_does_not),
+        TEST(test_tcp_new_dial_of_a_peer_replaces_its_connection_and_a_stale_one_does_not),
+        TEST(test_tcp_two_peers_behind_one_nat_are_two_stations),
         TEST(test_tcp_nonsense_is_closed_and_delivers_nothing),
         TEST(test_tcp_stream_cut_after_any_byte_delivers_only_whole_messages),
         TEST(test_tcp_end_behind_the_last_message_is_noticed),

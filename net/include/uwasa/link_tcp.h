@@ -5,7 +5,9 @@
  * A station is an address on which a peer listens. The first send connects to it and returns
  * UW_ERR_AGAIN until the connection is up. Both ends send over the same connection. Each end sends
  * a greeting with the port it listens on and its id. When two ends connect to each other at the
- * same time, the greetings decide which connection both keep, before the first message.
+ * same time, the greetings decide which connection both keep, before the first message. Of two ends
+ * at one IP address with the same port, behind a NAT, the second is a station by the port that it
+ * dialed from.
  *
  * Reliable means that a connection loses, repeats, reorders and damages nothing. When it breaks
  * (the peer ends, or acknowledges nothing for silence_us), messages in flight are lost, broken_n
