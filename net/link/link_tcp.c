@@ -306,7 +306,9 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     lay_out(l, &sizes, config->memory);
     l->port = a.port;
     l->id = draw_id(l);
-    l->viewed = UW_TCP_NONE;
+    l->viewed = l->tried = UW_TCP_NONE;
+    l->narrow = config->narrow;
+    l->user = config->user;
     l->silence_us = config->silence_us != 0 ? config->silence_us : SILENCE_DEFAULT_US;
     l->socket_buffer_bytes = config->socket_buffer_bytes;
     l->guard = config->guard;

@@ -103,6 +103,7 @@ static void break_off(struct uw_link_tcp *l, uint16_t conn)
         l->broken_n++;
     } else if (c->dialed && c->station != UW_TCP_NONE) {
         struct uw_link_tcp_station *s = &l->stations[c->station];
+        uw_tcp_tried(l, c, false);
         s->retry_us = l->now_us + uw_backoff_us(RETRY_US, &s->fails, RETRY_DOUBLINGS);
     }
     uw_tcp_close(l, conn, true);
@@ -128,6 +129,7 @@ static void set_options(const struct uw_link_tcp *l, int fd)
     unsigned int silence_ms = l->silence_us / 1000u;
     int idle_s = (int)(l->silence_us / 2000000u) + 1, again_s = idle_s / 3 + 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    uw_tcp_limit_segment(l, fd);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
@@ -497,6 +499,7 @@ static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
         return;
     }
     (void)uw_stations_describe(&l->addresses, c->station, text);
+    uw_tcp_tried(l, c, true);
     c->state = UW_TCP_GREETING;
     c->since_us = l->now_us;
     if (!uw_tcp_secure(l, &l->conns[conn], text)) {
@@ -590,7 +593,8 @@ int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
 
 uint64_t uw_tcp_expire(struct uw_link_tcp *l)
 {
-    uint64_t next_us = begin_waiting(l);
+    uint64_t next_us = uw_tcp_look(l), waiting_us = begin_waiting(l);
+    next_us = waiting_us < next_us ? waiting_us : next_us;
     for (uint16_t i = 0; i < l->conns_n; i++) {
         const struct uw_link_tcp_conn *c = &l->conns[i];
         if (c->state != UW_TCP_DIALING && c->state != UW_TCP_SECURING &&

@@ -98,6 +98,18 @@ void uw_tcp_defer_accept(const struct uw_link_tcp *l);
 /* Start or stop accepting connections. */
 void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts);
 
+/* ---- link_tcp_stall.c ---- */
+
+/* Look for connections that stall, and dial anew with smaller segments. Returns the time of the
+ * next call. */
+uint64_t uw_tcp_look(struct uw_link_tcp *l);
+
+/* Set the segment size of a new connection. */
+void uw_tcp_limit_segment(const struct uw_link_tcp *l, int fd);
+
+/* A dialed connection is up, or has failed. */
+void uw_tcp_tried(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, bool connects);
+
 /* ---- link_tcp_io.c: after UW_ERR_CLOSED the caller closes the connection ---- */
 
 /* Open the guard's session, if there is a guard. Returns success. */

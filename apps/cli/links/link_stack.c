@@ -160,7 +160,9 @@ static int open_stream(struct uw_stack *s, const struct uw_stack_config *config,
                                      .guard = config->plain ? NULL : &s->tls.guard,
                                      .mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
                                                                          : STREAM_MTU_BYTES,
-                                     .stations_n = (uint16_t)(config->peers_n + 8u)};
+                                     .stations_n = (uint16_t)(config->peers_n + 8u),
+                                     .narrow = config->narrow,
+                                     .user = config->user};
     rc = rc < 0 ? rc : take(&s->blocks[0], uw_link_tcp_bytes(&tcp), &tcp.memory,
                             &tcp.memory_bytes, err);
     s->top = &s->tcp.link;

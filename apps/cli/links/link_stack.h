@@ -68,6 +68,8 @@ struct uw_stack_config {
     uint64_t cut_from_us, cut_us;       /* cut them off after cut_from_us, for cut_us; 0: never */
     const char *pcap;                   /* file to capture to; NULL: none */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
+    /* (optional: NULL means none) As of struct uw_link_tcp_config. */
+    void (*narrow)(void *user, const char *address, uint32_t segment_bytes);
     /* (optional: NULL means none) Called by uw_stack_step if the serial line or bus is lost or has
      * returned. */
     void (*on_device)(void *user, const char *device, bool gone);

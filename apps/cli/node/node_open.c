@@ -349,6 +349,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .pcap = o->pcap,
                                           .event = uw_node_report_secure,
                                           .on_device = uw_node_report_device,
+                                          .narrow = uw_node_report_narrow,
                                           .user = &r->report};
     rc = take_spare(r);
     if (rc < 0) {

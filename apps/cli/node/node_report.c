@@ -377,18 +377,31 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
     }
 }
 
+static void report_path(struct uw_node_report *r, const char *kind, const char *text)
+{
+    cJSON *ev = uw_event("path");
+    cJSON_AddStringToObject(ev, "kind", kind);
+    cJSON_AddStringToObject(ev, "text", text);
+    uw_events_put(&r->events, ev);
+    uw_node_report_log(r, "%s", text);
+}
+
+void uw_node_report_narrow(void *arg, const char *address, uint32_t segment_bytes)
+{
+    char text[UW_SECURE_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "large TCP segments do not reach %.63s: sends %u bytes at most; "
+             "sysctl net.ipv4.tcp_mtu_probing=1 finds the largest",
+             address, (unsigned)segment_bytes);
+    report_path(arg, "narrow", text);
+}
+
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
 {
     struct uw_node_report *r = arg;
     bool refused = event->kind == UW_SECURE_PEER_REFUSED;
-    bool path = event->kind == UW_SECURE_PATH_NARROW || event->kind == UW_SECURE_PATH_WIDE;
-    if (path) {
-        cJSON *ev = uw_event("path");
-        cJSON_AddStringToObject(ev, "kind",
-                                event->kind == UW_SECURE_PATH_WIDE ? "wide" : "narrow");
-        cJSON_AddStringToObject(ev, "text", event->text);
-        uw_events_put(&r->events, ev);
-        uw_node_report_log(r, "%s", event->text);
+    if (event->kind == UW_SECURE_PATH_NARROW || event->kind == UW_SECURE_PATH_WIDE) {
+        report_path(r, event->kind == UW_SECURE_PATH_WIDE ? "wide" : "narrow", event->text);
     }
     if (refused || event->kind == UW_SECURE_WARNING) {
         atomic_store(&r->refused, true);

@@ -14,6 +14,11 @@
  * counts it, and the next send connects again. Recovery is the caller's task: an all-reduce round
  * ends by its deadline and is repeated.
  *
+ * A path that loses large packets without a word lets a connection come up and then stalls it. When
+ * nothing has been acknowledged for five retransmissions (6 s), but a new connection is up within a
+ * second, that one has segments of 1220 bytes, the next 536; so have all later ones, and `narrow`
+ * reports it once 64 KB got through (Linux).
+ *
  * Unknown peers: a connection without a greeting after five seconds, or with a message above
  * mtu_bytes, is closed. One that has sent nothing stays with the system (Linux). When all slots are
  * in use, a new connection replaces one without a greeting: one that has sent nothing before one
@@ -59,6 +64,10 @@ struct uw_link_tcp_config {
     uint32_t socket_buffer_bytes;   /* each way; 0: the system's default */
     uint32_t silence_us;            /* longest time without an acknowledgement; 0: 10 s */
     struct uw_stream_guard *guard;  /* encrypts all connections, borrowed; NULL: plain text */
+    /* (optional: NULL means that nothing is reported) Large segments do not reach the station at
+     * this address: connections have smaller ones from now on. Called from inside step. */
+    void (*narrow)(void *user, const char *address, uint32_t segment_bytes);
+    void *user;
 };
 
 struct uw_link_tcp_station;
@@ -87,6 +96,13 @@ struct uw_link_tcp {
     uint64_t draws_n;               /* random numbers drawn */
     uint64_t id;                    /* of this end, random */
     uint32_t greetings_n;
+    uint32_t segment_bytes;         /* of new connections, at most; 0: the system's choice */
+    uint32_t proven_bytes;          /* the same that has helped last */
+    uint16_t tried;                 /* station of which it is not known yet whether it helps */
+    uint64_t look_us;               /* next look for stalled connections */
+    /* as in the configuration */
+    void (*narrow)(void *user, const char *address, uint32_t segment_bytes);
+    void *user;
     uint64_t broken_n;              /* connections that were up and that this end did not close */
 };
 
