@@ -11,7 +11,7 @@ import unittest
 
 import fleet
 
-SECONDS = 12
+SECONDS = 15
 INSIDE = "UWASA_TEST_NETWORK"
 
 
@@ -117,6 +117,11 @@ class Networks(fleet.Fleet):
         for i, other in ("b", "a"), ("c", "a"), ("b", "d"), ("c", "d"):
             self.until_alive(i, other)
         self.assert_learned_together("abcd")
+        for i, other, version in ("b", "c", 6), ("c", "b", 4):
+            told = [e["text"] for e in self.events(i, "unreached") if e["peer"] == f"n{other}"]
+            self.assertEqual(len(told), 1, self.text(i))
+            self.assertIn('"listen"', told[0])
+            self.assertIn(f"no address of IPv{version}", told[0])
 
     def siblings_meet(self, link):
         self.switch()

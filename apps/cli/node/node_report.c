@@ -2,6 +2,7 @@
 #include "node_report.h"
 
 #include "uwasa/board.h"
+#include "uwasa/hash.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #define ALONE_US 5000000u
 #define UNHEARD_US 10000000u        /* time without any other node, if there are no seeds */
 #define WAITING_US 1000000u
+#define UNREACHED_US 10000000u      /* time without an answer from a peer that others know */
+#define OWN_BYTES 64u               /* addresses of this machine: any of a version will do */
 
 void uw_node_report_init(struct uw_node_report *r)
 {
@@ -212,6 +215,67 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
     uw_events_put(&r->events, ev);
 }
 
+/* Does this node have an address of the version of a peer's? True where that is not known. */
+static bool has_version_of(struct uw_node_net *net, const char *address)
+{
+    uint8_t own[OWN_BYTES];
+    uint32_t n = uw_stack_own_addresses(&net->stack, own, sizeof own);
+    uint8_t version = address[0] == '[' ? 6 : 4;
+    bool has = n == 0;
+    for (uint32_t at = 0; at < n; at += own[at] == 4 ? 7u : 19u) {
+        has = has || own[at] == version;
+    }
+    return has;
+}
+
+/* Report once who does not answer although others know it, and what may stand in the way. */
+static void tell_unreached(struct uw_node_report *r, struct uw_node_net *net,
+                           const struct uw_node_member *m)
+{
+    uint32_t hash = uw_hash32_text(m->name);
+    char text[320];
+    for (uint32_t i = 0; i < r->unreached_n; i++) {
+        if (r->unreached[i] == hash) {
+            return;
+        }
+    }
+    if (r->unreached_n == sizeof r->unreached / sizeof r->unreached[0]) {
+        return;
+    }
+    r->unreached[r->unreached_n++] = hash;
+    if (has_version_of(net, m->address)) {
+        snprintf(text, sizeof text,
+                 "others know %s at %s, but it does not answer this node: a firewall, or a NAT; "
+                 "\"advertise\" of %s may name an address that leads to it",
+                 m->name, m->address, m->name);
+    } else {
+        snprintf(text, sizeof text,
+                 "others know %s at %s, but this node, at \"listen\" %s, has no address of IPv%c: "
+                 "the two meet through others only",
+                 m->name, m->address, r->address, m->address[0] == '[' ? '6' : '4');
+    }
+    cJSON *ev = uw_event("unreached");
+    cJSON_AddStringToObject(ev, "peer", m->name);
+    cJSON_AddStringToObject(ev, "address", m->address);
+    cJSON_AddStringToObject(ev, "text", text);
+    uw_events_put(&r->events, ev);
+    uw_node_report_log(r, "%s", text);
+}
+
+/* Of a static list nobody but this node knows a peer, whose name is its address. */
+static void look_for_unreached(struct uw_node_report *r, struct uw_node_net *net,
+                               const struct uw_node_member *rows, uint32_t rows_n)
+{
+    bool ip = r->carrier == UW_STACK_UDP || r->carrier == UW_STACK_TCP;
+    for (uint32_t i = 1; ip && i < rows_n; i++) {
+        const struct uw_node_member *m = &rows[i];
+        if (m->state == UW_MEMBER_UNKNOWN && m->silent_us >= UNREACHED_US &&
+            strcmp(m->name, m->address) != 0) {
+            tell_unreached(r, net, m);
+        }
+    }
+}
+
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s)
 {
@@ -227,6 +291,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
     log_alone(r, rows_n, now_us);
     if (event_due) {
         r->status_us = now_us;
+        look_for_unreached(r, net, rows, rows_n);
         if (is_due(r, &r->table_us, now_us)) {
             put_status(r, rows, rows_n, &counters, step);
         }

@@ -29,6 +29,8 @@ struct uw_node_report {
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     enum uw_stack_carrier carrier;
     char address[UW_LINK_ADDRESS_BYTES];    /* its own */
+    uint32_t unreached[8];          /* hashes of peers that were reported as such, ... */
+    uint32_t unreached_n;           /* ... so many */
     uint64_t waiting_us;            /* since when the first average waits; 0: it does not */
     bool waiting_logged;
     bool broadcasts;                /* parameters are received in averages, not pulled */
