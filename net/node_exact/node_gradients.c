@@ -123,7 +123,9 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
 {
     struct uw_node_gradients *g = s->gradients;
     const struct uw_cell *c = &o->cell;
-    if (!g->on || o->scope != UW_AVERAGE_CELL || c->ranks_n < 2) {
+    /* Their parts have one size: on a narrower path parameters are averaged instead. */
+    bool fits = c->direct || c->chunk_n >= g->overlap.config.chunk_n;
+    if (!g->on || o->scope != UW_AVERAGE_CELL || c->ranks_n < 2 || !fits) {
         return;
     }
     struct uw_overlap_group group = {.group = number_of(c->group, c->round), .ranks = c->ranks_n,

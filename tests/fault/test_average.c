@@ -133,6 +133,40 @@ static void test_round_that_lacks_a_part_is_begun_anew(void **state)
     average_world_free(a);
 }
 
+/* A path begins to lose large messages, and the link of that end finds out in the middle of a
+ * round. */
+static void test_rounds_go_on_in_smaller_parts_when_a_path_becomes_narrower(void **state)
+{
+    (void)state;
+    struct average_world *a = average_world_new(4, 5000, 300);
+    a->w->impairment.rate_bits_per_s = 4000000;
+    world_start(a->w);
+    average_world_run(a, 10000000);
+    uint32_t before = a->committed_n;
+    assert_true(before > 5);
+    struct world_node *n = &a->w->nodes[2];
+    struct uw_impairment how = a->w->impairment;
+    how.mtu_bytes = 200;
+    while (!a->nodes[2].waits) {
+        average_world_run(a, 1000);
+    }
+    assert_int_equal(uw_link_emulated_impair(&n->emulated, &how, NULL), UW_OK);
+    average_world_run(a, 200000);
+    n->emulated.link.mtu_bytes = 200;
+    uint64_t then_us = a->w->now_us;
+    while (a->committed_n < before + 10u) {
+        average_world_run(a, 10000);
+        assert_true(a->w->now_us < then_us + 20000000u);    /* no round waits for its deadline */
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t rounds = a->w->nodes[i].rounds;
+        average_world_run(a, 5000000);
+        assert_true(a->w->nodes[i].rounds > rounds);
+    }
+    assert_int_equal(average_world_split(a), 0);
+    average_world_free(a);
+}
+
 static void test_rank_that_comes_back_takes_part_again(void **state)
 {
     (void)state;
@@ -424,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_rank_that_dies_is_named_and_the_others_go_on),
         cmocka_unit_test(test_rank_on_a_lossy_link_keeps_the_others_from_streaming),
         cmocka_unit_test(test_round_that_lacks_a_part_is_begun_anew),
+        cmocka_unit_test(test_rounds_go_on_in_smaller_parts_when_a_path_becomes_narrower),
         cmocka_unit_test(test_rank_that_comes_back_takes_part_again),
         cmocka_unit_test(test_slow_node_is_left_out_and_takes_part_when_it_is_ready),
         cmocka_unit_test(test_node_that_diverges_spoils_nobody),
