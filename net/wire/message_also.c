@@ -42,7 +42,8 @@ const uint8_t *uw_message_also(bool frames, const void *buf, uint32_t buf_bytes,
         pb_wire_type_t wire;
         uint32_t number;
         bool eof;
-        if (!pb_decode_tag(&stream, &wire, &number, &eof) || number == PEERS_NUMBER) {
+        if (!pb_decode_tag(&stream, &wire, &number, &eof) || number == PEERS_NUMBER ||
+            (number != ALSO_NUMBER && !pb_skip_field(&stream, wire))) {
             return NULL;
         }
         if (number == ALSO_NUMBER) {
@@ -53,9 +54,6 @@ const uint8_t *uw_message_also(bool frames, const void *buf, uint32_t buf_bytes,
             }
             *also_bytes = n;
             return size + 1;
-        }
-        if (!pb_skip_field(&stream, wire)) {
-            return NULL;
         }
     }
 }

@@ -171,6 +171,26 @@ class Networks(fleet.Fleet):
         for i, other in ("a", "10.9.0.2"), ("b", "10.9.0.1"):
             self.assertTrue(self.names_the_path(i, other), self.text(i))
 
+    def test_gossip_goes_through_a_router_with_a_smaller_mtu(self):
+        """It tells a, by ICMP; what b sends it loses."""
+        self.switch()
+        self.switch("in")
+        self.plug("a", "10.9.0.1/24")
+        self.plug("r", "10.9.0.200/24")
+        self.plug("r", "10.8.0.1/24", switch="in", device="eth1")
+        self.plug("b", "10.8.0.2/24", switch="in")
+        self.at("a", "ip route add default via 10.9.0.200")
+        self.at("b", "ip route add default via 10.8.0.1")
+        self.at("r", "ip link set eth1 mtu 1000")
+        self.at("r", "sysctl -qw net.ipv4.ip_forward=1")
+        self.start("a", mtu=1452)
+        self.start("b", mtu=1452, seeds="10.9.0.1:4433")
+        for i in "ab":
+            d = self.done(i)
+            self.assertGreater(d["pulls_done"], 3, self.text(i))
+            self.assertEqual(d["averages_done"], 1, self.text(i))
+        self.assertTrue(self.names_the_path("b", "10.9.0.1"), self.text("b"))
+
     def test_averages_go_through_an_mtu_black_hole(self):
         for d in self.learn_through_a_black_hole(exchange="allreduce", consensus_seconds=5):
             self.assertGreaterEqual(d["averages_done"], 3)
