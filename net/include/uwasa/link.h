@@ -114,7 +114,8 @@ struct uw_link_stats {
 
 struct uw_link {
     const struct uw_link_ops *ops;
-    uint32_t mtu_bytes;             /* largest message */
+    uint32_t mtu_bytes;             /* largest message; may change, see config.paths in
+                                       uwasa/secure.h */
     uint64_t rate_bits_per_s;       /* data rate of the carrier. Emulated links set it; UDP, TCP and
                                        MPI do not. 0: unknown, assumed fast; see membership_rate in
                                        uwasa/node.h */
