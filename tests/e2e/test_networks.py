@@ -212,7 +212,8 @@ def enter():
     """Start again inside namespaces of this process: its own network, mounts and processes."""
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         skip("needs ip and unshare")
-    if any("nat" in name for name in sys.argv[2:]) and shutil.which("nft") is None:
+    names = sys.argv[2:] or ["_nat_"]
+    if any("_nat_" in name for name in names) and shutil.which("nft") is None:
         skip("needs nft")
     inside = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "--net", "--mount", "--pid",
               "--fork", "--kill-child", "--mount-proc"]
