@@ -203,22 +203,22 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-/* culprit: this node, if it leaves the round; a rank that it does not hear. far: nobody is. */
-static void end_round(struct uw_cell *c, uint32_t culprit, bool far)
+/* culprit: this node, if it leaves the round; a rank that it does not hear. blameless: nobody. */
+static void end_round(struct uw_cell *c, uint32_t culprit, bool blameless)
 {
     uint32_t decider = c->decider;
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = c->group, .round = c->round,
                                 .status = UW_CELL_ABORTED, .culprit = culprit};
     uw_cell_conclude(c, false, culprit);
-    c->direct = m.direct = far || (c->direct && culprit == UW_CELL_NOBODY);
+    c->direct = m.direct = blameless || (c->direct && culprit == UW_CELL_NOBODY);
     send_to(c, decider, &m);
 }
 
-void uw_cell_refuse(struct uw_cell *c, bool far, uint64_t now_us)
+void uw_cell_refuse(struct uw_cell *c, bool blameless, uint64_t now_us)
 {
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
-        end_round(c, UW_CELL_NOBODY, far);
+        end_round(c, UW_CELL_NOBODY, blameless);
     }
 }
 

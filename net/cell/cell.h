@@ -257,9 +257,9 @@ bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 
-/* The average cannot be used: it is not finite, for which this node is blamed, or (far) it is too
- * far away, for which nobody is. */
-void uw_cell_refuse(struct uw_cell *c, bool far, uint64_t now_us);
+/* The average cannot be used, because it is not finite; blameless: for a reason that is not this
+ * node's fault. */
+void uw_cell_refuse(struct uw_cell *c, bool blameless, uint64_t now_us);
 
 /* Withdraw this node's request. If it has reported a result, it waits for the decision first, until
  * the deadline of the round. */

@@ -436,7 +436,7 @@ static void fit(struct uw_node_state *s, struct uw_cell *c)
 {
     c->config.chunk_n = (uw_node_mtu(s) - UW_PART_HEAD_BYTES) / 4u;
     if (!c->direct && c->chunk_n > c->config.chunk_n) {
-        uw_cell_refuse(c, s->now_us);
+        uw_cell_refuse(c, true, s->now_us);
     }
 }
 
