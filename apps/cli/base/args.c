@@ -499,7 +499,8 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == UW_OPT_FLAG) {
-        if (value != NULL && !key) {
+        bool word = value != NULL && strcmp(value, "true") != 0 && strcmp(value, "false") != 0;
+        if (word && !key) {
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
                                 value);
         }

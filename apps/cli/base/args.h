@@ -23,7 +23,7 @@
 enum uw_exit { UW_EXIT_DONE = 0, UW_EXIT_FAILED = 1, UW_EXIT_USAGE = 2 };
 
 enum uw_opt_kind {
-    UW_OPT_FLAG,        /* bool; the flag takes no value */
+    UW_OPT_FLAG,        /* bool; the flag takes no value, or =true, =false */
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
     UW_OPT_CHOICES,     /* the same, or several with commas between them: `at` is of the first */
