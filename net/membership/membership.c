@@ -100,12 +100,14 @@ static struct uw_member *gone(struct uw_membership *m, bool heard)
     return slot != NULL ? slot : longest(m, UW_MEMBER_UNKNOWN, CALLS_IN_VAIN);
 }
 
-/* A random live member. One member at a time is added by a rumour, because it may not exist. */
-static struct uw_member *spared(struct uw_membership *m, bool heard)
+/* A random live member, to be replaced by a device of this name. One member at a time is added by a
+ * rumour, because it may not exist. */
+static struct uw_member *spared(struct uw_membership *m, const char *name, bool heard)
 {
     struct uw_member *slot = NULL;
     uint32_t n = 0;
-    if (m->config.spares == NULL || m->now_us < m->swap_us ||
+    bool wanted = m->config.wants != NULL && m->config.wants(m->config.arg, uw_name_id(name));
+    if (m->config.spares == NULL || (m->now_us < m->swap_us && !wanted) ||
         (!heard && longest(m, UW_MEMBER_UNKNOWN, 0) != NULL)) {
         return NULL;
     }
@@ -137,7 +139,8 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         slot->in_heap = (uint16_t)(m->members_n - 2u);
     } else {
         slot = gone(m, heard);
-        slot = slot != NULL ? slot : spared(m, heard);
+        m->crowded_us = slot != NULL ? m->crowded_us : m->now_us;
+        slot = slot != NULL ? slot : spared(m, name, heard);
     }
     if (slot == NULL) {
         return NULL;

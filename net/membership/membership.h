@@ -123,6 +123,8 @@ struct uw_membership_config {
     void (*forget)(void *arg, const struct uw_member *m, bool restarted);
     /* May an unknown device replace this live member? NULL: no. */
     bool (*spares)(void *arg, const struct uw_member *m);
+    /* Must a device of this identity get a place at once? NULL: no. */
+    bool (*wants)(void *arg, uint32_t id);
     void *arg;
 };
 
@@ -145,6 +147,7 @@ struct uw_membership {
     uint64_t paid_us, own_us;       /* token buckets of the rate, and of its part for pings */
     uint64_t now_us, late_us;       /* late: average delay of steps */
     uint64_t swap_us;               /* no live member is replaced before */
+    uint64_t crowded_us;            /* the table last lacked a place for another device; 0: never */
     uint64_t beacon_us;             /* the next beacon, on a shared link */
     uint32_t beacons_n;             /* since the last new device */
     struct uw_crowd {

@@ -221,7 +221,7 @@ static int place_members(struct uw_node_state *s, struct uw_arena *arena)
         .sleep_us = c->sleep.period_us / 1000u * 1000u,
         .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
         .changed = uw_node_member_changed, .forget = uw_node_forget,
-        .spares = s->members->spares,
+        .spares = s->members->spares, .wants = s->members->wants,
         .arg = s,
         .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
         .addresses = c->own_addresses != NULL ? c->parts->addresses->members : NULL,

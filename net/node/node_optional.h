@@ -38,7 +38,6 @@ struct uw_node_setup {
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 };
 
-
 /* For checks: set the fault. Returns UW_ERR_INVALID. */
 static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const char *name,
                                 const char *sentence)
@@ -88,6 +87,7 @@ struct uw_node_members {
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     bool (*spares)(void *arg, const struct uw_member *m);   /* struct uw_membership_config */
+    bool (*wants)(void *arg, uint32_t id);
 };
 extern const struct uw_node_members uw_node_swim;
 
@@ -121,8 +121,9 @@ struct uw_node_averages {
     /* Fill the report of this node's averages. */
     void (*fill)(const struct uw_node_state *s, uwasa_Averaging *p);
 
-    /* Must this member stay in a full table? */
+    /* Must this member stay in a full table? Must an unknown device get a place in it at once? */
     bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);
+    bool (*wants)(const struct uw_node_state *s, uint32_t id);
 
     /* Pulls from another cell (node_bridge.c): the peer; another peer; handle chunks; the end. */
     uint32_t (*pull_from)(struct uw_node_state *s);

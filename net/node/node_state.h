@@ -99,6 +99,7 @@ struct uw_node_state {
     struct uw_node_config config;
     bool started, left;
     bool blocked;                   /* the link returned UW_ERR_AGAIN */
+    bool crowded;                   /* reported that the table is full */
     uint16_t late_station;          /* destination of `late` */
     uint32_t shown_version;
     uint32_t run;
@@ -248,7 +249,7 @@ void uw_node_forget(void *arg, const struct uw_member *m, bool restarted);
 void uw_node_event_pull(struct uw_node_state *s, const struct uw_member *m,
                          enum uw_node_event_kind kind, enum uw_node_why why);
 
-/* Report a refused message of a station: WRONG_RUN to MEMBERS_FULL. */
+/* Report a refused message of a station: WRONG_RUN to NAME_TAKEN, MEMBERS_FULL. */
 void uw_node_event_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
                             uint16_t station, const struct uw_node_cause *c);
 

@@ -91,6 +91,11 @@ static void step(struct uw_node_state *s)
         s->shown_version = version;
         uw_membership_hurry(&s->membership, s->outer_us);
     }
+    if (s->membership.crowded_us != 0 && !s->crowded) {
+        s->crowded = true;
+        uw_node_event_refused(s, UW_NODE_MEMBERS_FULL, UW_LINK_STATION_NONE,
+                              &(struct uw_node_cause){.m = NULL});
+    }
     for (uint32_t i = 0; i < CALLS_MOST; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
         uint32_t seq = 0;
@@ -156,7 +161,6 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         return;
     }
     if (rc == UW_ERR_FULL) {
-        uw_node_event_refused(s, UW_NODE_MEMBERS_FULL, station, &(struct uw_node_cause){.m = NULL});
         answer(s, station, type, ping);
     }
     if (rc < 0) {
@@ -205,6 +209,12 @@ static bool spares(void *arg, const struct uw_member *m)
     struct uw_node_state *s = arg;
     return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
            !(s->pull.first.transfer.active && uw_node_pull_of(s, m) != NULL);
+}
+
+static bool wants(void *arg, uint32_t id)
+{
+    const struct uw_node_state *s = arg;
+    return s->averages != NULL && s->averages->wants(s, id);
 }
 
 uint64_t uw_node_membership_rate(const struct uw_node_config *c)
@@ -272,4 +282,4 @@ static int check(struct uw_node_state *s, struct uw_error *err)
 const struct uw_node_members uw_node_swim = {
     .place = uw_membership_place, .next_us = uw_membership_next_us, .heard = uw_membership_heard,
     .doubt = uw_membership_doubt, .step = step, .check = check, .message = message,
-    .spares = spares};
+    .spares = spares, .wants = wants};

@@ -120,7 +120,7 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     uint32_t small_n = early_n(size_n, chunk_n);
     s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
     set_defaults(&s->config);
-    strcpy(s->cell->name, name_of_cell(c, &s->cell->near.on));
+    strcpy(s->cell->whole, name_of_cell(c, &s->cell->near.on));
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = uw_max_u32(uw_min_u32(c->scratch_n, size_n), small_n),
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
@@ -131,7 +131,7 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     void *part[2] = {NULL, NULL};
     const size_t bytes[2] = {s->buffer_bytes, uw_size_mul(c->members_max, sizeof *s->cell->mates)};
     rc = rc < 0 ? rc : uw_arena_take_each(arena, 2, bytes, part);
-    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena, ranks);
     rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
     rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
     s->cell->out = part[0];
@@ -143,7 +143,9 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     s->cell->average.inbox = s->bridge->inbox;
     s->cell->average.follows = s->cell->near.on;
     s->cell->stale = true;
-    return rc < 0 ? rc : uw_node_gradients_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_gradients_place(s, arena);
+    strcpy(s->cell->name, s->cell->whole);
+    return rc;
 }
 
 static void point_to(struct uw_node_state *s, struct uw_node_exact *e)
@@ -235,13 +237,17 @@ static void gone(struct uw_node_state *s, uint32_t id)
     uw_node_gradients_gone(s, id);
 }
 
+static bool wants(const struct uw_node_state *s, uint32_t id)
+{
+    return s->config.mode == UW_NODE_ALLREDUCE && uw_node_in_part(s, UW_AVERAGE_CELL, id);
+}
+
 static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
     bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
     bool mate = s->cell->name[0] != '\0' && strcmp(m->averaging->cell, s->cell->name) == 0;
-    return s->config.mode == UW_NODE_ALLREDUCE || pairs || mate || run->state != UW_CELL_IDLE ||
-           uw_cell_owes(run);
+    return wants(s, m->id) || pairs || mate || run->state != UW_CELL_IDLE || uw_cell_owes(run);
 }
 
 /* ---- received messages ---- */
@@ -436,7 +442,7 @@ const struct uw_node_averages uw_node_averages = {
     .gone = gone, .forget = forget,
     .message = message,
     .fill = fill,
-    .needs = needs,
+    .needs = needs, .wants = wants,
     .pull_from = uw_node_bridge_take,
     .pull_another = uw_node_bridge_another,
     .pull_step = uw_node_bridge_step,

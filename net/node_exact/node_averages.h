@@ -8,6 +8,7 @@
  *     node_cost.c        cost of averages, measured and learned
  *     node_gradients.c   averages of every step's gradients
  *     node_near.c        finding a cell by the cost of averages
+ *     node_divide.c      dividing a cell that has more nodes than a round takes
  *     node_pairs.c       committed pairs
  *     node_news.c        events
  *
@@ -37,6 +38,7 @@
 #include "node/node_pull.h"
 
 #define UW_NODE_SCOPES 3u
+#define UW_CELL_DIVIDED '~'          /* follows the name of a cell in that of a part */
 
 struct uw_node_scope {
     struct uw_node_state *node;
@@ -67,6 +69,12 @@ struct uw_node_mate {
     struct uw_allreduce_way way;
 };
 
+/* How often a scope's nodes are halved by their identities: node_divide.c. */
+struct uw_node_division {
+    uint32_t bits;
+    uint64_t fits_us;               /* half as many parts would do since; 0: they would not */
+};
+
 struct uw_node_cell {
     struct uw_node_mate *mates;     /* [members_max] */
     struct uw_node_scope scopes[UW_NODE_SCOPES];
@@ -74,7 +82,11 @@ struct uw_node_cell {
     struct uw_average average;
     struct uw_allreduce allreduce;
     uint8_t *out;                   /* [buffer_bytes] a part to be sent */
-    char name[UW_NODE_NAME_BYTES];  /* of the cell; "": none */
+    char whole[UW_NODE_NAME_BYTES]; /* name of the cell; "": none */
+    char name[UW_NODE_NAME_BYTES];  /* of this node's part of it: "rack", or "rack~01" */
+    struct uw_node_division divisions[UW_AVERAGE_PAIR];     /* of the cell, of the run */
+    uint64_t divide_us;             /* time of the next look at them */
+    uint64_t crowded_us;            /* the table has had no place for others since; 0: it has */
     struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool stale;                     /* the rows have to be rebuilt */
@@ -96,6 +108,7 @@ enum uw_bridge_contact { UW_BRIDGE_UNMET, UW_BRIDGE_MET, UW_BRIDGE_ALONE };
 
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
+    bool open;                      /* it has been written */
     bool due;                       /* the next pull should begin */
     enum uw_bridge_state state;
     enum uw_bridge_contact contact;
@@ -153,7 +166,19 @@ uint64_t uw_node_near_step(struct uw_node_state *s);
 void uw_node_near_asked(struct uw_node_state *s);
 void uw_node_near_back(struct uw_node_state *s, bool averaged);
 
+/* node_divide.c */
+
+/* Divide the cell, or join its halves, by the number of its nodes; and the run for its last
+ * average. Returns the time of the next call. */
+uint64_t uw_node_divide(struct uw_node_state *s);
+
+/* Is a node in the same part of a scope, by its identity? */
+bool uw_node_in_part(const struct uw_node_state *s, enum uw_average_scope scope, uint32_t id);
+
 /* node_cell.c */
+
+/* Does a member average exactly, and has it been heard? */
+bool uw_node_averages_too(const struct uw_member *m);
 
 /* Allocate a scope's cell. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
@@ -171,8 +196,9 @@ bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind
 
 /* node_bridge.c */
 
-/* Allocate memory if this node may lead a cell. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
+/* Allocate memory if this node may lead a cell, as any may in a run of more nodes than `ranks`.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena, uint32_t ranks);
 
 /* The place of the member to pull from now; 0: none. */
 uint32_t uw_node_bridge_take(struct uw_node_state *s);
@@ -235,8 +261,8 @@ uint64_t uw_node_cost_run(struct uw_node_state *s);
 void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* Report that the cell has no place for this node, or that this node cannot take part. */
-void uw_node_report_full(struct uw_node_state *s);
+/* Report that this node cannot take part. */
+void uw_node_report_unable(struct uw_node_state *s);
 
 /* A rank, or with UW_CELL_NOBODY an average, was too far from this node's parameters. */
 void uw_node_report_far(struct uw_node_state *s, uint32_t id);

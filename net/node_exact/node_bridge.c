@@ -26,19 +26,27 @@
 
 #define ALONE_US 5000000u           /* no contact with another cell for so long: alone */
 
-int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena, uint32_t ranks)
 {
     const struct uw_node_config *c = &s->config;
     void *inbox = NULL;
-    if ((c->mode != UW_NODE_HIERARCHICAL && c->mode != UW_NODE_AUTO) || c->head_weight == 0) {
+    bool cells = c->mode == UW_NODE_HIERARCHICAL || c->mode == UW_NODE_AUTO ||
+                 (c->mode == UW_NODE_ALLREDUCE && c->members_max > ranks);
+    if (!cells || c->head_weight == 0) {
         return UW_OK;
     }
     int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge->inbox), &inbox);
     s->bridge->inbox = inbox;
-    if (inbox != NULL) {
-        memset(inbox, 0, c->params->size_n * sizeof *s->bridge->inbox);
-    }
     return rc;
+}
+
+/* The inbox is zero from the first chunk on: who never leads a cell does not touch its memory. */
+static void open_inbox(struct uw_node_state *s)
+{
+    if (!s->bridge->open) {
+        s->bridge->open = true;
+        memset(s->bridge->inbox, 0, s->config.params->size_n * sizeof *s->bridge->inbox);
+    }
 }
 
 /* ---- the peer ---- */
@@ -216,6 +224,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
+    open_inbox(s);
     uw_mix_from_cell(c->rule, &c->constants, s->bridge->weight, c->params, peer->offset_n,
                      peer->count_n, own);
     memcpy(s->bridge->inbox + peer->offset_n, own, peer->count_n * sizeof *own);

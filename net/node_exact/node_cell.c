@@ -16,14 +16,19 @@
 
 /* ---- members of the cell ---- */
 
+bool uw_node_averages_too(const struct uw_member *m)
+{
+    return m->same_model && m->averaging->averages && uw_member_is_live(m) &&
+           m->station != UW_LINK_STATION_NONE;
+}
+
 static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
                      enum uw_average_scope scope)
 {
-    return m->same_model && m->averaging->averages && m->state != UW_MEMBER_DEAD &&
-           m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
-           m->station != UW_LINK_STATION_NONE &&
-           (scope == UW_AVERAGE_RUN ||
-            (s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->cell) == 0));
+    return uw_node_averages_too(m) &&
+           (scope == UW_AVERAGE_RUN
+                ? uw_node_in_part(s, scope, m->id)
+                : s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->cell) == 0);
 }
 
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
@@ -323,8 +328,10 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void report(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = arg;
-    if (news->kind == UW_CELL_NEWS_FULL || news->kind == UW_CELL_NEWS_UNABLE) {
-        uw_node_report_full(o->node);
+    if (news->kind == UW_CELL_NEWS_UNABLE) {
+        uw_node_report_unable(o->node);
+    } else if (news->kind == UW_CELL_NEWS_FULL) {
+        o->node->cell->divide_us = 0;   /* it may be divided now */
     } else if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
         uw_node_report_pair(o->node, news);
     } else {
@@ -442,14 +449,14 @@ static void fit(struct uw_node_state *s, struct uw_cell *c)
 
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
-    uint64_t deaf_us = count_deaf(s);
+    uint64_t next_us = uw_min_u64(count_deaf(s), uw_node_near_step(s));
+    next_us = uw_min_u64(next_us, uw_node_divide(s));
     if (s->cell->stale) {
         s->cell->stale = false;
         for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
             list_rows(s, &s->cell->scopes[i]);
         }
     }
-    uint64_t next_us = uw_min_u64(uw_node_near_step(s), deaf_us);
     take_up(s);
     if (s->cell->asked != NULL && uw_average_recalled(&s->cell->average)) {
         uw_cell_withdraw(&s->cell->asked->cell, s->now_us);

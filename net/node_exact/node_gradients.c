@@ -44,7 +44,7 @@ static void name_cell(struct uw_node_state *s, uint32_t chunk_n)
     hash = uw_hash64(hash, &c->tag, sizeof c->tag);
     hash = uw_hash64(hash, &chunk_n, sizeof chunk_n);
     hash = uw_hash64(hash, &reliable, 1);
-    snprintf(s->cell->name, sizeof s->cell->name, "*%08lx",
+    snprintf(s->cell->whole, sizeof s->cell->whole, "*%08lx",
              (unsigned long)((hash ^ hash >> 32) & 0xffffffffu));
 }
 

@@ -22,7 +22,8 @@
 #define HOLD_ROUNDS 32u             /* rounds without new near members then; doubles */
 #define HOLD_DOUBLED 6u
 
-/* The name of a found cell is "~" and the identity of one of its nodes. */
+/* The name of a found cell is "~" and the identity of one of its nodes; that of a part of it goes
+ * on. */
 static bool found_name(const char *name, uint32_t *id)
 {
     *id = 0;
@@ -36,7 +37,7 @@ static bool found_name(const char *name, uint32_t *id)
         }
         *id = *id << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
     }
-    return name[9] == '\0';
+    return name[9] == '\0' || name[9] == UW_CELL_DIVIDED;
 }
 
 /* ---- measured cost of averages and time of training ---- */
@@ -176,10 +177,9 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
     /* After leaving, a node does not pass on a cell's name, so that names of old cells vanish. */
     f->hops = s->now_us < f->hold_us ? HOPS_MAX : hops;
-    if (strcmp(name, s->cell->name) != 0) {
-        strcpy(s->cell->name, name);
-        s->cell->stale = true;
-        uw_membership_hurry(&s->membership, s->outer_us);
+    if (strcmp(name, s->cell->whole) != 0) {
+        strcpy(s->cell->whole, name);
+        s->cell->divide_us = 0;     /* which names the cell */
     }
     f->look_us = s->now_us + LOOK_US;
     return f->look_us;

@@ -6,6 +6,7 @@
 #include "node/node_state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define TIME_BYTES 24u
 #define EXPECTED_BYTES (TIME_BYTES + 16u)
@@ -72,14 +73,12 @@ static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_B
     return text;
 }
 
-void uw_node_report_full(struct uw_node_state *s)
+void uw_node_report_unable(struct uw_node_state *s)
 {
     struct uw_node_event e = event_of(UW_NODE_MEMBERS_FULL, "", 0, 0);
     if (uw_node_is_news(s, e.kind, 0)) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
-                 "averages have no place for this node (%u at most), or it has no memory or link "
-                 "for them: it goes on alone",
-                 (unsigned)s->cell->scopes[UW_AVERAGE_CELL].cell.config.ranks_max);
+                 "averages need a memory or a link that this node does not have: it goes on alone");
         uw_node_report(s, &e);
     }
 }
@@ -198,9 +197,9 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
             return;
         }
         e.kind = UW_NODE_HEAD;
-        snprintf(text, cap, "%s leads the averages%s%s", named,
-                 s->cell->name[0] != '*' ? " of cell " : "",
-                 s->cell->name[0] != '*' ? s->cell->name : "");
+        bool all = s->cell->name[0] == '*' && strchr(s->cell->name, UW_CELL_DIVIDED) == NULL;
+        snprintf(text, cap, "%s leads the averages%s%s", named, all ? "" : " of cell ",
+                 all ? "" : s->cell->name);
         break;
     }
     uw_node_report(s, &e);

@@ -141,7 +141,8 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
         print(s, "%s belongs to another run, ours is \"%.64s\": refused", e->address,
               s->config.run);
     } else if (e->kind == UW_NODE_MEMBERS_FULL) {
-        print(s, "%s is not added: the table of %u members is full", e->address,
+        print(s, "the run has more nodes than the table of %u members: the others get answers, and "
+                 "exact averages go by parts of the run; a larger \"members\" knows them all",
               (unsigned)s->config.members_max);
     } else if (e->kind == UW_NODE_WRONG_MODEL) {
         print(s, "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "

@@ -151,7 +151,7 @@ static const struct uw_opt rows[] = {
         "bus: frames of 250, the same on all nodes for broadcast; else a sixteenth of the model, "
         "8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N",
-        "largest number of nodes in the member table (32)"),
+        "largest number of nodes in the member table (256)"),
     ROW("membership_rate", UW_OPT_BYTES_U32, membership_rate, 16, 1000000, "BYTES",
         "bytes a second of membership messages; on a slow link at most a sixteenth of its rate "
         "(4096)"),
@@ -205,6 +205,6 @@ const struct uw_node_options uw_node_defaults = {
     .algorithm = {"auto", 0}, .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0,
     .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
-    .consensus_seconds = UW_NODE_CONSENSUS_UNSET, .emulate_seed = 1, .members = 32,
+    .consensus_seconds = UW_NODE_CONSENSUS_UNSET, .emulate_seed = 1, .members = 256,
     .pull_window = 512u << 10, .sensors = "/sys",
 };

@@ -75,27 +75,6 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
     return flag == NULL ? -1 : refuse(f, o, flag, sentence);
 }
 
-/* Check the limit of nodes in an exact average. */
-static int check_ranks(const struct uw_sim_options *o)
-{
-    if (o->network.at == UW_WORLD_FORMULA) {
-        return -1;
-    }
-    if (o->exchange.mode.at == UW_NODE_ALLREDUCE && o->nodes > UW_NODE_RANKS_MAX) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--nodes %u: %u at most average exactly, see --exchange hierarchical",
-                            (unsigned)o->nodes, UW_NODE_RANKS_MAX);
-    }
-    uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
-    if (o->exchange.mode.at == UW_NODE_HIERARCHICAL && largest > UW_NODE_RANKS_MAX) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
-                            o->config != NULL ? o->config : "",
-                            o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
-                            (unsigned)largest, UW_NODE_RANKS_MAX);
-    }
-    return -1;
-}
-
 /* Check options that only one of the networks has (cost formulas, messages), or no search. */
 static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
@@ -181,8 +160,7 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
     int status = check_rules(NULL, o, UW_RULES({o->cell_nodes != 0 && !cells, "cell-nodes",
                                                 "is for --exchange hierarchical"}));
     status = status >= 0 ? status : check_node(f, o);
-    status = status >= 0 ? status : check_exchange(f, o);
-    return status >= 0 ? status : check_ranks(o);
+    return status >= 0 ? status : check_exchange(f, o);
 }
 
 /* Flags that read files, then the traces of the scenario. */

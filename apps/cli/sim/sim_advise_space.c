@@ -63,11 +63,7 @@ static bool admits(const struct uw_advice *a, const struct family *f)
     if (asked->mode.word != NULL && asked->mode.at != f->mode.at) {
         return false;
     }
-    if (f->mode.at == UW_NODE_ALLREDUCE && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
-        return false;
-    }
-    if (f->mode.at == UW_NODE_HIERARCHICAL &&
-        ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
+    if (f->mode.at == UW_NODE_HIERARCHICAL && cell >= o->nodes) {
         return false;
     }
     return !finds || (!is_formula(a) && (a->has_cells || asked->mode.word != NULL));

@@ -142,8 +142,8 @@ struct uw_node_config {
     uint32_t members_max;           /* size of the member table, 2 or more, self included; 0: 32. In
                                        a larger run each node knows a slowly changing random subset
                                        and serves all; models spread through those who pull. Exact
-                                       averages, pairs and schedules other than random need all
-                                       participants in the table */
+                                       averages go by parts of the run; pairs and schedules other
+                                       than random need all participants in the table */
     uint32_t membership_rate;       /* limit on hellos, pings and their answers, in bytes a second
                                        without the link's headers; more members get rarer pings. 0:
                                        4096, or a sixteenth of the link's rate if known and less.
@@ -166,7 +166,9 @@ struct uw_node_config {
  * 2 size_n for rules over pairs, else 0. */
 uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
-#define UW_NODE_RANKS_MAX 64u       /* ranks of an average; 46 where messages have 256 bytes */
+#define UW_NODE_RANKS_MAX 64u       /* ranks of an average; 46 where messages have 256 bytes. Larger
+                                       cells average in parts; for UW_NODE_ALLREDUCE a node takes a
+                                       vector more if members_max is above */
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {

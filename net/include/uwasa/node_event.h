@@ -48,7 +48,7 @@ UW_C_BEGIN
     X(WRONG_RUN, "wrong_run")                                                                    \
     X(WRONG_MODEL, "wrong_model")                                                                \
     X(NAME_TAKEN, "name_taken")             /* two devices use one name */                       \
-    X(MEMBERS_FULL, "members_full")         /* the member table is full */                       \
+    X(MEMBERS_FULL, "members_full")         /* the run has more nodes than the table; once */    \
     X(SEED_FAILED, "seed_failed")           /* a seed address does not resolve; tried again */
 
 enum uw_node_event_kind {
@@ -58,7 +58,7 @@ enum uw_node_event_kind {
     UW_NODE_EVENTS_N
 };
 
-/* The kinds from WRONG_RUN to MEMBERS_FULL, which any message of a peer can cause, are reported at
+/* The kinds from WRONG_RUN to NAME_TAKEN, which any message of a peer can cause, are reported at
  * most every 10 s for a station. */
 struct uw_node_event {
     enum uw_node_event_kind kind;
