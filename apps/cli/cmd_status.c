@@ -54,6 +54,8 @@ static const struct uw_args_spec spec = {
 };
 
 #define FARES_BYTES 48u
+#define RELEASE_BYTES 16u
+#define VERSION_BYTES 40u
 
 /* Columns of a device's power, temperature and so on, or their titles (v NULL); "" unless a node of
  * the run reports them. */
@@ -81,6 +83,28 @@ static const char *vitals_of(bool told, const struct uw_vitals *v, char text[FAR
     return text;
 }
 
+/* "0.1.0", or "-" of a program that does not tell. */
+static const char *release_of(uint32_t release, char text[RELEASE_BYTES])
+{
+    snprintf(text, RELEASE_BYTES, release == 0 ? "-" : "%u.%u.%u", (unsigned)(release >> 16),
+             (unsigned)(release >> 8 & 255u), (unsigned)(release & 255u));
+    return text;
+}
+
+/* The column "version", if not all run the same. */
+static const char *version_of(bool differs, const struct uw_node_member *m,
+                              char text[VERSION_BYTES])
+{
+    char release[RELEASE_BYTES];
+    char protocol[16] = "-";
+    if (m->protocol != 0) {
+        snprintf(protocol, sizeof protocol, "%u", (unsigned)m->protocol);
+    }
+    snprintf(text, VERSION_BYTES, " %8s %8s", release_of(m->release, release), protocol);
+    text[differs ? strlen(text) : 0] = '\0';
+    return text;
+}
+
 static void print_counters(const struct uw_node_counters *c)
 {
     char a[UW_TEXT_BYTES];
@@ -104,34 +128,43 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
     int address_n = 9;
     bool cells = false;
     bool told = false;
+    bool differs = false;
     char f[FARES_BYTES];
+    char version[VERSION_BYTES];
+    char release[RELEASE_BYTES];
     for (uint32_t i = 0; i < n; i++) {
         const struct uw_vitals *v = &m[i].vitals;
         told = told || v->power_mw != 0 || v->temperature_mc != 0 || v->battery_percent != 0;
         cells = cells || m[i].cell[0] != '\0';
+        differs = differs || (m[i].state == UW_MEMBER_ALIVE && (m[i].release != m[0].release ||
+                                                                m[i].protocol != m[0].protocol));
         int length = (int)strlen(m[i].name);
         name_n = length > name_n ? length : name_n;
         length = (int)strlen(m[i].address);
         address_n = length > address_n ? length : address_n;
     }
-    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s%s\n", name_n, "node", address_n, "address",
+    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s%s%s\n", name_n, "node", address_n, "address",
            "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", vitals_of(told, NULL, f),
-           cells ? "  cell" : "");
+           differs ? "  version protocol" : "", cells ? "  cell" : "");
     for (uint32_t i = 0; i < n; i++) {
         char accuracy[16];
         char rtt[16];
         snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * (double)m[i].accuracy);
         snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
-        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s%s\n", name_n, m[i].name, address_n,
+        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s%s%s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
                uw_text_bytes((double)m[i].pulled_bytes, pulled), vitals_of(told, &m[i].vitals, f),
-               cells ? "  " : "",
+               version_of(differs, &m[i], version), cells ? "  " : "",
                cells ? m[i].cell : "");
     }
     if (kernels[0] != '\0') {
         printf("this node trains with %s\n", kernels);
+    }
+    if (n > 0 && m[0].release != 0) {
+        printf("it runs uwasa %s%s\n", release_of(m[0].release, release),
+               differs ? ", others another version" : "");
     }
     print_counters(c);
 }
@@ -155,6 +188,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
                        const struct uw_node_counters *c, const char *kernels)
 {
     cJSON *out = cJSON_CreateObject();
+    char release[RELEASE_BYTES];
     add_backend(out, kernels);
     cJSON *members = cJSON_AddArrayToObject(out, "members");
     for (uint32_t i = 0; i < n; i++) {
@@ -174,6 +208,8 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
                          {"silent_us", (double)m[i].silent_us},
                          {"pulled_bytes", (double)m[i].pulled_bytes}, {"refused", m[i].refused_n});
         cJSON_AddStringToObject(row, "cell", m[i].cell);
+        cJSON_AddStringToObject(row, "version", release_of(m[i].release, release));
+        cJSON_AddNumberToObject(row, "protocol", m[i].protocol);
         uw_event_vitals(row, &m[i].vitals);
         cJSON_AddItemToArray(members, row);
     }
@@ -241,6 +277,11 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
         return uw_error_set(err, rc,
                             "%.100s: no answer for %.1f s: check the address, --key, --run, "
                             "--link and --no-tls", address, o->timeout);
+    }
+    if (rc == UW_ERR_UNSUPPORTED) {
+        return uw_error_set(err, rc, "%.100s: runs another version of the protocol, whose status "
+                                     "this program cannot read: ask with the node's own program",
+                            address);
     }
     return uw_error_set(err, rc, "%.100s: %s", address,
                         rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));

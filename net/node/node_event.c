@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define QUIET_US 10000000u
+#define QUIET_VERSION_US UINT64_C(3600000000)
 
 const char *uw_node_event_name(enum uw_node_event_kind kind)
 {
@@ -70,8 +71,9 @@ bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint
         oldest = q->until_us < oldest->until_us ? q : oldest;
     }
     if (oldest != NULL) {
+        uint64_t quiet_us = kind == UW_NODE_WRONG_VERSION ? QUIET_VERSION_US : QUIET_US;
         *oldest = (struct uw_node_quiet){.kind = kind, .key = key,
-                                         .until_us = s->now_us + QUIET_US};
+                                         .until_us = s->now_us + quiet_us};
     }
     return oldest != NULL;
 }
@@ -136,7 +138,10 @@ void uw_node_event_refused(struct uw_node_state *s, enum uw_node_event_kind kind
 {
     char seen[UW_LINK_ADDRESS_BYTES];
     if (uw_node_is_news(s, kind, station)) {
-        struct uw_node_event e = {.kind = kind, .peer = c->m != NULL ? c->m->name : "",
+        struct uw_node_event e = {.kind = kind,
+                                  .peer = c->m != NULL      ? c->m->name
+                                          : c->name != NULL ? c->name
+                                                            : "",
                                   .address = uw_node_address(s, c->m, station, seen),
                                   .station = station};
         uw_node_event_report(s, &e, c);

@@ -82,8 +82,7 @@ struct uw_node_members {
     /* After allocation: check that its messages fit the link. NULL: it sends none.
      * Returns UW_OK or UW_ERR_TOOBIG. */
     int (*check)(struct uw_node_state *s, struct uw_error *err);
-    /* Handle a hello, ping, ack or goodbye in s->buffer. NULL: they are ignored, and members report
-     * no progress. */
+    /* Handle a hello, ping, ack or goodbye. NULL: ignored, and members report no progress. */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     bool (*spares)(void *arg, const struct uw_member *m);   /* struct uw_membership_config */
@@ -103,9 +102,9 @@ struct uw_node_averages {
 
     /* Gather, average, decide. Returns the time of the next call if no message arrives. */
     uint64_t (*step)(struct uw_node_state *s);
-
-    /* Has the report of averages in a ping changed? known: the member at its station, or NULL. */
-    bool (*otherwise)(const struct uw_member *known, const uwasa_Ping *ping);
+    /* Has the report of averages in a ping changed since that of the member known at its station,
+     * or NULL? Withdraws a report of another protocol. */
+    bool (*otherwise)(const struct uw_member *known, uwasa_Ping *ping);
 
     /* The member table has changed; a member died, left or restarted. */
     void (*stale)(struct uw_node_state *s);
@@ -273,7 +272,8 @@ enum uw_node_why {
 
 /* Details for the sentence of an event. */
 struct uw_node_cause {
-    const struct uw_member *m;      /* NULL: not known */
+    const struct uw_member *m;      /* NULL: not known, but maybe its name */
+    const char *name;
     enum uw_node_why why;           /* of the end of a pull */
     uint64_t hash;                  /* of the peer's model */
     bool own;                       /* the duplicate name is this node's */

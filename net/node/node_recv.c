@@ -174,6 +174,8 @@ static void handle(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     struct uw_data d;
     if (type == UW_ERR_UNSUPPORTED) {
         s->counters.unknown_messages++;
+        const struct uw_node_cause c = {.m = uw_membership_at(&s->membership, station)};
+        uw_node_event_refused(s, UW_NODE_WRONG_VERSION, station, &c);
     } else if (type < 0 ||
                (is_data && read_data(s, station, type, bytes, &d) < 0)) {
         s->counters.refused_corrupt++;

@@ -233,7 +233,8 @@ void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
 void uw_node_event_report(struct uw_node_state *s, struct uw_node_event *e,
                           const struct uw_node_cause *c);
 
-/* Should this event be reported? True once in ten seconds for each key; false without on_event. */
+/* Should this event be reported? True once in ten seconds for each key, of versions once an hour;
+ * false without on_event. */
 bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
 
 /* The address that a member reports, or the link's address of it or of the station. */

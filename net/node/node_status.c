@@ -27,6 +27,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .newcomer = uw_gossip_is_newcomer(g),
         .battery_percent = uw_min_u32(uw_load(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
+        .release = s->config.link->frames ? 0 : s->config.release,
         .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,
     };
     if (s->sleeper != NULL) {

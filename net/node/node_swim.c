@@ -187,6 +187,19 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     answer(s, station, type, ping);
 }
 
+/* A ping that is whole and cannot be read is of another version of the protocol. Its sender and its
+ * rumours may be readable: nodes of this version find each other through it. */
+static void on_foreign(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    const uwasa_Ping *ping = &s->message->ping;
+    bool known = uw_form_ping.is_sound(ping) && ping->run == s->run;
+    uw_node_event_refused(s, UW_NODE_WRONG_VERSION, station,
+                          &(struct uw_node_cause){.name = known ? ping->self.name : NULL});
+    if (known) {
+        receive_rumours(s, station, bytes);
+    }
+}
+
 static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes)
 {
@@ -195,6 +208,9 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     if (uw_message_read(frames, form, s->in, bytes, s->message) < 0 ||
         (!goodbye && uw_message_peers(frames, s->in, bytes) < 0)) {
         s->counters.refused_corrupt++;
+        if (!goodbye) {
+            on_foreign(s, station, bytes);
+        }
     } else if (!goodbye) {
         on_ping(s, station, type, bytes);
     } else if (s->message->goodbye.run == s->run) {
@@ -244,7 +260,8 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
         .pulled_bytes = UINT64_MAX, .newcomer = true,
         .battery_percent = 100, .shuffles = s->config.samples != NULL,
-        .hears = s->config.link->frames ? s->buffer_bytes : 0};
+        .hears = s->config.link->frames ? s->buffer_bytes : 0,
+        .release = s->config.link->frames ? 0 : s->config.release};
     if (s->averages != NULL) {
         ping->has_averaging = true;
         s->averages->widest(&s->config, &ping->averaging);

@@ -187,7 +187,8 @@ static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
         (near && strlen(name) < strlen(FOUND_NAME))) {
         name = FOUND_NAME;
     }
-    *p = (uwasa_Averaging){.averages = true, .head_weight = c->head_weight, .cell_hops = near};
+    *p = (uwasa_Averaging){.averages = true, .head_weight = c->head_weight, .cell_hops = near,
+                           .protocol = UW_AVERAGES_PROTOCOL};
     strcpy(p->cell, name);
     p->pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     p->train_us = near ? UINT32_MAX : 0;
@@ -199,7 +200,8 @@ static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
 {
     const struct uw_node_near *near = &s->cell->near;
     *p = (uwasa_Averaging){
-        .averages = true, .head_weight = s->config.head_weight, .cell_hops = near->hops};
+        .averages = true, .head_weight = s->config.head_weight, .cell_hops = near->hops,
+        .protocol = UW_AVERAGES_PROTOCOL};
     strcpy(p->cell, s->cell->name);
     p->train_us = near->on ? near->train_us : 0;
     p->drift = near->on ? uw_average_drift(&s->cell->average) : 0.0f;
@@ -209,14 +211,19 @@ static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
 
 /* ---- the table changes ---- */
 
-static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
+static bool otherwise(const struct uw_member *known, uwasa_Ping *ping)
 {
     static const uwasa_Averaging nothing;
     const uwasa_Averaging *a = known != NULL ? known->averaging : &nothing;
-    const uwasa_Averaging *b = &ping->averaging;
+    uwasa_Averaging *b = &ping->averaging;
+    b->protocol = b->protocol != 0 || !b->averages ? b->protocol : 1u;
+    if (b->protocol != UW_AVERAGES_PROTOCOL) {  /* as if it did not average */
+        b->averages = false;
+        b->pairs = 0;
+    }
     return ping->has_progress &&
            (a->head_weight != b->head_weight || a->averages != b->averages || a->deaf != b->deaf ||
-            a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0);
+            a->pairs != b->pairs || a->protocol != b->protocol || strcmp(a->cell, b->cell) != 0);
 }
 
 static void stale(struct uw_node_state *s)

@@ -38,6 +38,8 @@
 #include "node/node_pull.h"
 
 #define UW_NODE_SCOPES 3u
+#define UW_AVERAGES_PROTOCOL 1u     /* grows when nodes with and without a change could not average
+                                       with each other: docs/compatibility.md */
 #define UW_CELL_DIVIDED '~'          /* follows the name of a cell in that of a part */
 
 struct uw_node_scope {
@@ -260,6 +262,9 @@ uint64_t uw_node_cost_run(struct uw_node_state *s);
 /* Report UW_NODE_CELL_ALONE or UW_NODE_CELLS_MEET. */
 void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
+
+/* Report, now and then, that a member averages by another protocol. */
+void uw_node_report_version(struct uw_node_state *s, const struct uw_member *m);
 
 /* Report that this node cannot take part. */
 void uw_node_report_unable(struct uw_node_state *s);

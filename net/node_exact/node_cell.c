@@ -55,6 +55,17 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
     uw_cell_members(&o->cell, o->rows, n);
 }
 
+static void tell_versions(struct uw_node_state *s)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        uint32_t protocol = m->averaging->protocol;
+        if (uw_member_is_live(m) && protocol != 0 && protocol != UW_AVERAGES_PROTOCOL) {
+            uw_node_report_version(s, m);
+        }
+    }
+}
+
 /* Write up to `most` identities of members that others hear, but not this node. Returns how many
  * there are. */
 static uint32_t list_deaf(const struct uw_node_state *s, uint32_t *ids, uint32_t most)
@@ -453,6 +464,7 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     next_us = uw_min_u64(next_us, uw_node_divide(s));
     if (s->cell->stale) {
         s->cell->stale = false;
+        tell_versions(s);
         for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
             list_rows(s, &s->cell->scopes[i]);
         }

@@ -73,6 +73,20 @@ static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_B
     return text;
 }
 
+void uw_node_report_version(struct uw_node_state *s, const struct uw_member *m)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
+    struct uw_node_event e = event_of(UW_NODE_WRONG_VERSION, m->name, 0, 0);
+    if (uw_node_is_news(s, e.kind, m->id)) {
+        e.address = uw_node_address(s, m, m->station, seen);
+        snprintf(s->text, UW_NODE_TEXT_BYTES,
+                 "%s (%s) runs another version of the protocol: it averages by version %u, this "
+                 "node by %u, so they do not average together until the older one is updated",
+                 e.peer, e.address, (unsigned)m->averaging->protocol, UW_AVERAGES_PROTOCOL);
+        uw_node_report(s, &e);
+    }
+}
+
 void uw_node_report_unable(struct uw_node_state *s)
 {
     struct uw_node_event e = event_of(UW_NODE_MEMBERS_FULL, "", 0, 0);

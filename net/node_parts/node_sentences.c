@@ -140,6 +140,10 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
     if (e->kind == UW_NODE_WRONG_RUN) {
         print(s, "%s belongs to another run, ours is \"%.64s\": refused", e->address,
               s->config.run);
+    } else if (e->kind == UW_NODE_WRONG_VERSION) {
+        print(s, "%s%s%s%s runs another version of the protocol: this node cannot read what it "
+                 "sends and exchanges nothing with it until the older one is updated",
+              e->peer, e->peer[0] != '\0' ? " (" : "", e->address, e->peer[0] != '\0' ? ")" : "");
     } else if (e->kind == UW_NODE_MEMBERS_FULL) {
         print(s, "the run has more nodes than the table of %u members: the others get answers, and "
                  "exact averages go by parts of the run; a larger \"members\" knows them all",
@@ -180,6 +184,7 @@ static void write_sentence(struct uw_node_state *s, const struct uw_node_event *
     switch (e->kind) {
     case UW_NODE_WRONG_RUN:
     case UW_NODE_WRONG_MODEL:
+    case UW_NODE_WRONG_VERSION:
     case UW_NODE_NAME_TAKEN:
     case UW_NODE_MEMBERS_FULL:
         write_refused(s, e, c);

@@ -36,6 +36,8 @@ void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
         .from_bytes = row->from_bytes,
         .refused_n = row->refused_n,
         .same_model = row->same_model,
+        .release = p->release,
+        .protocol = row->averaging.protocol,
     };
     memcpy(to->name, peer->name, sizeof to->name);
     memcpy(to->address, peer->address, sizeof to->address);
@@ -112,9 +114,15 @@ static bool receive(struct uw_status_client *c, uint64_t now_us, struct uw_node_
         if (bytes < 0 && bytes != UW_ERR_TOOBIG) {
             return false;
         }
-        if (bytes < 0 || from != c->station ||
-            uw_message_decode(buf, (uint32_t)bytes, &m) != UW_OK ||
-            m.type != UW_WIRE_STATUS_REPLY || m.status_reply.seq != c->seq ||
+        if (bytes < 0 || from != c->station) {
+            continue;
+        }
+        int type = uw_message_type(false, buf, (uint32_t)bytes);
+        if (uw_message_decode(buf, (uint32_t)bytes, &m) != UW_OK) {
+            c->foreign = c->foreign || type == UW_WIRE_STATUS_REPLY || type == UW_ERR_UNSUPPORTED;
+            continue;
+        }
+        if (m.type != UW_WIRE_STATUS_REPLY || m.status_reply.seq != c->seq ||
             m.status_reply.first != c->first_n || !leads_on(&m.status_reply)) {
             continue;
         }
@@ -144,6 +152,7 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
     (void)uw_link_step(c->link, now_us);
     if (!c->started) {
         c->started = true;
+        c->foreign = false;
         c->started_us = now_us;
         c->seq++;
         c->first_n = 0;
@@ -160,7 +169,7 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
     }
     if (now_us - c->started_us >= c->timeout_us) {
         c->started = false;
-        return UW_ERR_TIMEOUT;
+        return c->foreign ? UW_ERR_UNSUPPORTED : UW_ERR_TIMEOUT;
     }
     if (rc == UW_OK && now_us >= c->next_us) {
         request(c, now_us);

@@ -15,7 +15,7 @@ if ! command -v clang >/dev/null 2>&1 || [ ! -e $headers/stdio.h ]; then
     exit 77
 fi
 clang --target=aarch64-linux-android28 -fsyntax-only -std=c11 -D_POSIX_C_SOURCE=200809L \
-    -D_DEFAULT_SOURCE -D_FILE_OFFSET_BITS=64 -Wall -Wextra -Werror -nostdlibinc \
+    -D_DEFAULT_SOURCE -D_FILE_OFFSET_BITS=64 -DUWASA_RELEASE=0 -Wall -Wextra -Werror -nostdlibinc \
     -isystem $headers -isystem "$build/net/proto" -idirafter /usr/include \
     -Iruntime/include -Ikernels/include -Inet/include -Inet -Iboards/linux/include \
     -Iapps/data/include -Iapps/cli -Iapps/convert/include -Iapps/sim/include -Itests/android \

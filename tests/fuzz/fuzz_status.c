@@ -169,8 +169,11 @@ static int try_one(const uint8_t *input, size_t bytes)
             !is_plain(c.kernels, sizeof c.kernels, ' ')) {
             return -1;
         }
-        if (rc == 100 && uw_status_client_step(&c, 9000000, rows, ROWS, NULL) != UW_ERR_TIMEOUT) {
-            return -1;
+        if (rc == 100) {
+            int last = uw_status_client_step(&c, 9000000, rows, ROWS, NULL);
+            if (last != UW_ERR_TIMEOUT && last != UW_ERR_UNSUPPORTED) {
+                return -1;
+            }
         }
         outcome = outcome * 128 + rc;
     }

@@ -182,6 +182,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,
         .queries = &r->queries,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
+        .release = UWASA_RELEASE,
         .kernels = uw_job_backend_text(&r->job, r->kernels),
         .on_event = on_event,
         .event_arg = r};

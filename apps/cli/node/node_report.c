@@ -430,7 +430,8 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
 {
     struct uw_node_report *r = arg;
     put_event(r, event);
-    if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {
+    if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN ||
+        event->kind == UW_NODE_WRONG_VERSION) {
         atomic_store(&r->refused, true);
     }
     if (event->kind == UW_NODE_AVERAGED &&

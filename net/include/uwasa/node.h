@@ -154,6 +154,8 @@ struct uw_node_config {
                                        silence of suspicion; 0: 3 suspect_us, at least 10 s */
     uint64_t pull_us;               /* longest pull, whatever earlier ones took; 0: 120 s */
     uint64_t pull_silence_us;       /* silence that ends a pull, at least 3 round trips; 0: 4 s */
+    uint32_t release;               /* of the program, 0.1.0 as 0x000100, for others' status; 0: not
+                                       reported */
     const char *kernels;            /* kernels in use, for status_client.h; NULL: not reported */
     struct uw_queries *queries;     /* uwasa/queries.h; NULL: no questions are answered */
     uint64_t poll_us;               /* interval at which the network polls for requests of training;

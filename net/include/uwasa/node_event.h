@@ -47,6 +47,7 @@ UW_C_BEGIN
     X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
     X(WRONG_RUN, "wrong_run")                                                                    \
     X(WRONG_MODEL, "wrong_model")                                                                \
+    X(WRONG_VERSION, "wrong_version")       /* of the protocol; once an hour for each peer */    \
     X(NAME_TAKEN, "name_taken")             /* two devices use one name */                       \
     X(MEMBERS_FULL, "members_full")         /* the run has more nodes than the table; once */    \
     X(SEED_FAILED, "seed_failed")           /* a seed address does not resolve; tried again */

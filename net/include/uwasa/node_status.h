@@ -49,6 +49,8 @@ struct uw_node_member {
     bool same_model;
     char cell[UW_NODE_NAME_BYTES];  /* its cell; "*": all nodes; "": none */
     struct uw_vitals vitals;
+    uint32_t release;               /* of its program: 0.1.0 is 0x000100; 0: not reported */
+    uint32_t protocol;              /* of its averages; 0: it does not average */
 };
 
 struct uw_node_counters {

@@ -27,6 +27,7 @@ struct uw_status_client {
     uint32_t total_n;               /* rows in the node's table, known after its first reply */
     uint16_t station;               /* UW_LINK_STATION_NONE until the address is resolved */
     bool started;
+    bool foreign;                   /* a reply cannot be read */
     char kernels[UW_NODE_KERNELS_BYTES];    /* uw_node_config.kernels of the node, "avx2",
                                        "cuda: NVIDIA Orin", the first 47 characters. Set when the
                                        table is complete; "": not reported */
@@ -43,8 +44,8 @@ int uw_status_client_init(struct uw_status_client *c, struct uw_link *link, cons
  *   counters  written at the end; may be NULL
  *
  * Returns the number of rows when the table is complete (the next call starts again),
- * UW_ERR_AGAIN, UW_ERR_TIMEOUT (no reply for timeout_us), or UW_ERR_NOTFOUND and UW_ERR_FULL from
- * uw_link_resolve. */
+ * UW_ERR_AGAIN, UW_ERR_TIMEOUT (no reply for timeout_us), UW_ERR_UNSUPPORTED (none that this
+ * version can read), or UW_ERR_NOTFOUND and UW_ERR_FULL from uw_link_resolve. */
 int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
                           struct uw_node_member *rows, uint32_t cap_n,
                           struct uw_node_counters *counters);
