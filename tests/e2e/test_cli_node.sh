@@ -68,7 +68,7 @@ check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs a
 check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"}" \
     '"peer_schedule" is not for allreduce or broadcast'
 check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
-check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
+check_config "{$head, \"members\": 32, \"together\": 33}" '"together" needs at most "members"'
 check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" must not be above the number of members'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json

@@ -232,6 +232,9 @@ class Links(Fleet):
                          {"n0": False, "n1": False, "n2": True})
         self.assertNotIn("power_mw", members[0])
         self.assertRegex(self.run_program(*ask).stdout, r"(?m)^this node trains with \w+")
+        version = self.run_program("--version").stdout.split()[1].rstrip(",")
+        self.assertEqual({m["version"] for m in members}, {version})
+        self.assertRegex(self.run_program(*ask).stdout, f"(?m)^it runs uwasa {version}$")
         self.assertRegex(self.run_program(*ask).stdout, r"(?m)^n2 .* 7\.35 W +-20\.5 C +83 %$")
         self.assertLessEqual(fares.items(), self.events(2, "status")[-1].items())
         for i in range(3):

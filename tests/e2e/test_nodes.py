@@ -57,6 +57,20 @@ class Nodes(Fleet):
         for i in range(3):
             self.done(i)
 
+    def test_more_nodes_than_places_in_small_tables_all_average_and_are_told_once(self):
+        nodes = range(8)
+        for i in nodes:
+            self.start(i, exchange="allreduce", members=5, step_seconds=0.02, consensus_seconds=1)
+        self.until("all average", lambda: all(
+            self.events(i, "status") and self.events(i, "status")[-1]["averages_done"] > 20
+            for i in nodes))
+        for done in self.stop(*nodes):
+            self.assertGreater(done["step"], 200)
+        for i in nodes:
+            told = [e["text"] for e in self.events(i, "members_full")]
+            self.assertEqual(len(told), 1)
+            self.assertIn('the table of 5 members', told[0])
+
     def test_wrong_model_is_refused_with_a_sentence(self):
         self.start(0, seconds=8)
         self.start(1, seconds=8)

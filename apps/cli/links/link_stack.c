@@ -310,7 +310,7 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
 {
     struct uw_secure_dtls_config secure = {.lower = s->top,
                                            .identity = config->run,
-                                           .sessions_n = config->peers_n,
+                                           .sessions_n = (uint16_t)(2u * config->peers_n),
                                            .suites = config->suites,
                                            .bulk = config->bulk,
                                            .paths = config->carrier == UW_STACK_UDP

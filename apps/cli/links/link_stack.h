@@ -60,7 +60,8 @@ struct uw_stack_config {
     const uint8_t *key;                 /* [UW_KEY_BYTES], copied; unused by MPI and plain TCP */
     uint32_t mtu_bytes;                 /* 0: TCP and MPI 65600, others their default */
     bool together;                      /* UDP: as in struct uw_link_udp_config */
-    uint16_t peers_n;                   /* sessions at once */
+    uint16_t peers_n;                   /* sessions at once; over UDP twice as many: those who have
+                                           this node in their tables may be others than its own */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
     const char *const *far;             /* [far_n] only these addresses are bad; none: all are */
