@@ -30,7 +30,7 @@ struct options {
 #define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
 
 static const struct uw_opt rows[] = {
-    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run"),
+    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run or of a device"),
     ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run"),
     ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|serial|bus|radio",
         "the link of the node (udp); serial, bus and radio do not carry a status"),
@@ -293,8 +293,7 @@ int uw_cmd_status(int argc, char **argv)
     struct uw_error err = {.text = ""};
     struct uw_stack stack = {.top = NULL};
     const char *address = NULL;
-    uint8_t key[UW_KEY_BYTES] = {0};
-    bool exposed;
+    struct uw_keyfile key = {.file = NULL};
     int status = uw_args_parse(&spec, argc, argv, &o, &address);
     if (status >= 0) {
         return status;
@@ -321,16 +320,16 @@ int uw_cmd_status(int argc, char **argv)
                             "%s: needs HOST:PORT of a node, 10.0.0.9:4433 or [fe80::9]:4433",
                             address);
     }
-    int rc = o.no_tls ? UW_OK : uw_keyfile_read(o.key, key, &exposed, &err);
+    int rc = o.no_tls ? UW_OK : uw_keyfile_open(&key, o.key, &err);
     if (rc == UW_OK) {
         const struct uw_stack_config config = {
             .carrier = tcp ? UW_STACK_TCP : UW_STACK_UDP, .plain = o.no_tls,
-            .run = o.run, .key = key, .peers_n = 2};
+            .run = o.run, .keyfile = o.no_tls ? NULL : &key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
     }
-    uw_key_wipe(key, sizeof key);
     rc = rc < 0 ? rc : watch(&o, address, stack.top, &err);
     uw_stack_close(&stack);
+    uw_keyfile_close(&key);
     return rc < 0 ? uw_cli_error("status", rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED,
                                  "%s", err.text)
                   : UW_EXIT_DONE;

@@ -12,7 +12,7 @@ const struct uw_command uw_commands[] = {
     {"node", uw_cmd_node, "join a run: train, and exchange parameters with other nodes"},
     {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
     {"sim", uw_cmd_sim, "simulate a run: many nodes, a network, a virtual clock"},
-    {"keygen", uw_cmd_keygen, "make the key of a run"},
+    {"keygen", uw_cmd_keygen, "make the key of a run, or of a device"},
     {"models", uw_cmd_models, "list the built-in models"},
     {"convert", uw_cmd_convert, "read a model from ONNX; write a trained one as ONNX or C"},
     {"bench", uw_cmd_bench, "measure this machine"},

@@ -69,6 +69,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     s->blocked = !uw_node_sent_late(s);
     if (!s->left) {
+        if (s->config.keys != NULL) {
+            s->config.parts->revokes->step(s);
+        }
         s->members->step(s);
         uw_node_pull_step(s);
         if (s->averages != NULL) {

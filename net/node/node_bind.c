@@ -75,7 +75,7 @@ static const struct {
 #define PART(part) {"lacks " #part, offsetof(struct uw_node_parts, part)}
     PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
     PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers), PART(queries),
-    PART(guards),   PART(addresses)};
+    PART(guards),   PART(addresses), PART(revokes)};
 
 /* Bitmap of the optional_parts that a configuration needs. */
 static uint32_t needed_parts(const struct uw_node_config *c)
@@ -93,7 +93,8 @@ static uint32_t needed_parts(const struct uw_node_config *c)
                            c->parts != NULL && c->parts->answers != NULL,
                            c->queries != NULL,
                            c->guard,
-                           c->own_addresses != NULL};
+                           c->own_addresses != NULL,
+                           c->keys != NULL};
     uint32_t bits = 0;
     for (uint32_t i = 0; i < sizeof needed; i++) {
         bits |= (uint32_t)needed[i] << i;

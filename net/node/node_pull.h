@@ -59,6 +59,16 @@ struct uw_node_guards {
     struct uw_node_setup setup;
 };
 
+/* node_revokes.c, an optional part of a node. Only while config.keys is set. */
+struct uw_node_revokes {
+    struct uw_node_setup setup;
+    void (*fill)(const struct uw_node_state *s, uwasa_Ping *ping);
+    /* A ping tells which lists its sender has: send it newer ones. */
+    void (*heard)(struct uw_node_state *s, uint16_t station, const uwasa_Ping *ping);
+    void (*message)(struct uw_node_state *s, uint32_t bytes);   /* a list in s->in */
+    void (*step)(struct uw_node_state *s);      /* send a list that is new to all members */
+};
+
 /* node_codes.c, an optional part of a node */
 struct uw_node_codes {
     struct uw_node_setup setup;

@@ -183,6 +183,8 @@ static void handle(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         uw_node_pull_data(s, station, &d);
     } else if (is_cast && s->cast != NULL) {
         parts->casts->message(s, station, (enum uw_wire_type)type, bytes);
+    } else if (type == UW_WIRE_REVOKED && s->config.keys != NULL) {
+        parts->revokes->message(s, bytes);
     } else if (type == UW_WIRE_CELL && parts->averages != NULL) {
         parts->averages->message(s, station, UW_WIRE_CELL, bytes);
     } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {

@@ -129,6 +129,7 @@ struct uw_node_state {
     const struct uw_node_members *members;      /* the source of its peers */
 
     /* Of optional parts; NULL: not in use. */
+    uint32_t keys_told;             /* changes_n of config.keys when lists were last sent to all */
     const struct uw_node_averages *averages;        /* and then the five below are set */
     struct uw_node_cell *cell;
     struct uw_node_bridge *bridge;

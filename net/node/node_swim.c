@@ -56,6 +56,9 @@ void uw_node_fill_ping(struct uw_node_state *s, uint32_t seq)
     uw_membership_self(&s->membership, &p->self);
     uw_node_fill_progress(s, &p->progress);
     p->has_averaging = uw_node_fill_averaging(s, &p->averaging);
+    if (s->config.keys != NULL) {
+        s->config.parts->revokes->fill(s, p);
+    }
 }
 
 /* Send such a message with as many rumours as fit, and up to `others` records of other members. */
@@ -184,6 +187,9 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
     }
     receive_rumours(s, station, bytes);
+    if (s->config.keys != NULL) {
+        s->config.parts->revokes->heard(s, station, ping);
+    }
     answer(s, station, type, ping);
 }
 
@@ -270,6 +276,9 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         uint32_t period_ms = (uint32_t)(s->config.sleep.period_us / 1000u);
         ping->progress.sleep_ms = ping->progress.awake_ms = ping->progress.since_ms = period_ms;
         ping->progress.sleep_label = UINT16_MAX;
+    }
+    if (s->config.keys != NULL) {
+        ping->revoked_count = sizeof ping->revoked / sizeof ping->revoked[0];
     }
     if (s->config.vitals) {
         ping->progress.power_mw = UW_VITALS_POWER_MAX_MW;

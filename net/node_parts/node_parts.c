@@ -15,4 +15,5 @@ const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .lanes = &uw_node_lanes,
                                                 .codes = &uw_node_codes,
                                                 .guards = &uw_node_guards,
+                                                .revokes = &uw_node_revokes,
                                                 .sentences = &uw_node_sentences};

@@ -131,9 +131,7 @@ static bool has_our_cookie(struct uw_secure_dtls *s, const char *address,
  * cannot, and who listens in can repeat a proof only from the address that it is about. */
 static bool is_proven(struct uw_secure_dtls *s, const struct uw_wire_hello *hello)
 {
-    uint8_t proof[UW_WIRE_PROOF_BYTES];
-    return s->has_proof && uw_tls_prove(s->tls, hello, proof) == UW_OK &&
-           uw_tls_equal(proof, s->proof, sizeof proof);
+    return s->has_proof && uw_tls_is_proof(s->tls, hello, s->proof);
 }
 
 static bool same_hello(const struct uw_secure_slot *slot, const uint8_t *random)
@@ -355,6 +353,10 @@ static uint64_t dtls_step(struct uw_link *link, uint64_t now_us)
     if (now_us > s->now_us) {
         s->now_us = now_us;
     }
+    if (s->keys != NULL && s->keys->changes_n != s->changes_n) {
+        s->changes_n = s->keys->changes_n;
+        s->keys->ops->follow(s);
+    }
     uint64_t next = UINT64_MAX;
     for (uint16_t i = 0; i < s->slots_n; i++) {
         struct uw_secure_slot *slot = &s->slots[i];
@@ -477,7 +479,11 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     at += padded(s->slots_n * path_bytes(config));
     s->kept = at;
     s->plain = at + padded(config->lower->mtu_bytes);
-    const struct uw_tls_keys keys = {.key = config->key, .identity = config->identity,
+    memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
+    s->keys = config->keys;
+    s->changes_n = config->keys != NULL ? config->keys->changes_n : 0;
+    const struct uw_tls_keys keys = {.keys = config->keys, .key = config->key,
+                                     .identity = s->identity,
                                      .suites = config->suites, .bulk = config->bulk,
                                      .entropy = config->entropy,
                                      .user = config->user};
@@ -493,7 +499,6 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
                                                             : INTERVAL_DEFAULT_US;
     s->event = config->event;
     s->user = config->user;
-    memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
     s->link.mtu_bytes = s->most_bytes = room < PAYLOAD_MAX ? room : PAYLOAD_MAX;
     s->link.rate_bits_per_s = config->lower->rate_bits_per_s;
     s->link.burst_bytes = (uint32_t)((uint64_t)config->lower->burst_bytes * s->link.mtu_bytes /

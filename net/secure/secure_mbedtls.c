@@ -9,6 +9,7 @@
 #include <mbedtls/md.h>
 #include <mbedtls/platform_util.h>
 #include <mbedtls/ssl_ciphersuites.h>
+#include <mbedtls/x509.h>
 
 #include <string.h>
 
@@ -29,6 +30,8 @@ static void only_tls_1_2(mbedtls_ssl_config *c)
     mbedtls_ssl_conf_max_tls_version(c, MBEDTLS_SSL_VERSION_TLS1_2);
     mbedtls_ssl_conf_groups(c, groups);
 }
+
+#define ERR_NO_SUITE MBEDTLS_ERR_SSL_HANDSHAKE_FAILURE
 
 static int prepare_library(void)
 {
@@ -54,6 +57,8 @@ static void only_tls_1_2(mbedtls_ssl_config *c)
 #endif
 }
 
+#define ERR_NO_SUITE MBEDTLS_ERR_SSL_NO_CIPHER_CHOSEN
+
 static int prepare_library(void)
 {
     return UW_OK;
@@ -70,6 +75,11 @@ static int prepare_library(void)
 #define ALERT_UNKNOWN_PSK_IDENTITY 115
 #define ALERT_BAD_RECORD_MAC 20
 #define ALERT_DECRYPT_ERROR 51
+#define ALERT_HANDSHAKE_FAILURE 40      /* no suite: the other kind of key */
+#define ALERT_BAD_CERTIFICATE 42
+#define ALERT_REVOKED 44
+#define ALERT_UNKNOWN_CERTIFICATE 46
+#define ALERT_UNKNOWN_CA 48
 
 /* Forward secrecy first: a stolen device must not decrypt old recordings. On x86-64 with
  * Mbed TLS 2.28 it costs 2.4 ms of processor time for both ends of a handshake, against 0.1 ms
@@ -93,11 +103,14 @@ static const uint16_t suites_default[] = {
 struct uw_tls_session {
     mbedtls_ssl_context ssl;
     struct uw_tls_open how;
+    struct uw_tls_engine *engine;
+    struct uw_tls_peer *peer;       /* NULL: of a run key alone */
     const uint8_t *record;          /* waiting to be read, NULL: none */
     uint32_t record_bytes;
     uint64_t timer_set_us;
     uint32_t timer_soft_ms, timer_hard_ms;  /* hard == 0: no timer */
     uint8_t alert;                  /* of the last plain fatal alert */
+    uint8_t key;                    /* of a client */
     bool open, up;
 };
 
@@ -142,16 +155,12 @@ static int cookie_is_never_written(void *context, unsigned char **p, unsigned ch
     return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
-static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int endpoint,
-                     const struct uw_tls_keys *config)
+int uw_tls_configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int endpoint)
 {
     if (mbedtls_ssl_config_defaults(conf, endpoint,
-                                    config->stream ? MBEDTLS_SSL_TRANSPORT_STREAM
+                                    engine->stream ? MBEDTLS_SSL_TRANSPORT_STREAM
                                                    : MBEDTLS_SSL_TRANSPORT_DATAGRAM,
-                                    MBEDTLS_SSL_PRESET_DEFAULT) != 0 ||
-        mbedtls_ssl_conf_psk(conf, config->key, UW_KEY_BYTES,
-                             (const unsigned char *)config->identity,
-                             strlen(config->identity)) != 0) {
+                                    MBEDTLS_SSL_PRESET_DEFAULT) != 0) {
         return UW_ERR_NOMEM;
     }
     only_tls_1_2(conf);
@@ -167,7 +176,7 @@ static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int
 #if defined(MBEDTLS_DHM_C) && defined(MBEDTLS_SSL_CLI_C)
     mbedtls_ssl_conf_dhm_min_bitlen(conf, GROUP_BITS);
 #endif
-    if (endpoint == MBEDTLS_SSL_IS_SERVER && !config->stream) {
+    if (endpoint == MBEDTLS_SSL_IS_SERVER && !engine->stream) {
         mbedtls_ssl_conf_dtls_cookies(conf, cookie_is_never_written, cookie_is_checked, NULL);
     }
     return UW_OK;
@@ -190,9 +199,21 @@ static int seed(struct uw_tls_engine *engine)
 
 void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
 {
-    const int *suites = engine->suites + engine->slow_n;
-    mbedtls_ssl_conf_ciphersuites(&engine->conf[0],
-                                  cheap && *suites != 0 ? suites : engine->suites);
+    const int *all = engine->suites + engine->served_at, *suites = all + engine->slow_n;
+    mbedtls_ssl_conf_ciphersuites(&engine->conf[0], cheap && *suites != 0 ? suites : all);
+}
+
+void uw_tls_serve_suites(struct uw_tls_engine *engine, uint32_t at)
+{
+    engine->served_at = (uint8_t)at;
+    engine->slow_n = 0;
+#if defined(MBEDTLS_KEY_EXCHANGE_DHE_PSK_ENABLED)
+    const int *suites = engine->suites + at;
+    while (suites[engine->slow_n] == SUITE_BULK ||
+           suites[engine->slow_n] == MBEDTLS_TLS_DHE_PSK_WITH_AES_128_GCM_SHA256) {
+        engine->slow_n++;
+    }
+#endif
 }
 
 /* Choose the suites of the list that the library was built with. */
@@ -200,6 +221,7 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
 {
     const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;
     size_t n = 0;
+    memset(engine->suites, 0, sizeof engine->suites);
     if (config->suites == NULL && config->bulk && uw_cpu_has_aes() &&
         mbedtls_ssl_ciphersuite_from_id(SUITE_BULK) != NULL) {
         engine->suites[n++] = SUITE_BULK;
@@ -212,26 +234,60 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
             engine->suites[n++] = *suites;
         }
     }
-#if defined(MBEDTLS_KEY_EXCHANGE_DHE_PSK_ENABLED)
-    while (engine->suites[engine->slow_n] == SUITE_BULK ||
-           engine->suites[engine->slow_n] == MBEDTLS_TLS_DHE_PSK_WITH_AES_128_GCM_SHA256) {
-        engine->slow_n++;
-    }
-#endif
+    uw_tls_serve_suites(engine, 0);
     return n != 0 ? UW_OK : UW_ERR_INVALID;
 }
 
-static int set_proof_key(struct uw_tls_engine *engine, const struct uw_tls_keys *keys)
+int uw_tls_set_proof(struct uw_tls_engine *engine, uint32_t key, const char *identity,
+                     const uint8_t *secret, size_t secret_bytes)
 {
     uint8_t input[sizeof proof_purpose + UW_SECURE_IDENTITY_MAX];
-    size_t purpose_bytes = sizeof proof_purpose - 1u, bytes = strlen(keys->identity);
+    size_t purpose_bytes = sizeof proof_purpose - 1u, bytes = strlen(identity);
     bytes = bytes < UW_SECURE_IDENTITY_MAX ? bytes : UW_SECURE_IDENTITY_MAX;
     memcpy(input, proof_purpose, purpose_bytes);
-    memcpy(input + purpose_bytes, keys->identity, bytes);
-    return mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), keys->key, UW_KEY_BYTES,
-                           input, purpose_bytes + bytes, engine->proof_key) == 0
+    memcpy(input + purpose_bytes, identity, bytes);
+    return mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), secret, secret_bytes,
+                           input, purpose_bytes + bytes, engine->proof_key[key]) == 0
                ? UW_OK
                : UW_ERR_NOMEM;
+}
+
+/* A run key alone, without struct uw_secure_keys. */
+static int set_run_key(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
+{
+    int rc = uw_tls_set_proof(engine, 0, config->identity, config->key, UW_KEY_BYTES);
+    for (size_t i = 0; i < 2u && rc == UW_OK; i++) {
+        rc = uw_tls_configure(engine, &engine->conf[i],
+                              i == 0 ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT);
+        if (rc == UW_OK && mbedtls_ssl_conf_psk(&engine->conf[i], config->key, UW_KEY_BYTES,
+                                                (const unsigned char *)config->identity,
+                                                strlen(config->identity)) != 0) {
+            rc = UW_ERR_NOMEM;
+        }
+    }
+    return rc;
+}
+
+static void init_configurations(struct uw_tls_engine *engine)
+{
+    for (size_t i = 0; i < 1u + UW_TLS_KEYS_MAX; i++) {
+        mbedtls_ssl_config_init(&engine->conf[i]);
+    }
+}
+
+static void free_configurations(struct uw_tls_engine *engine)
+{
+    for (size_t i = 0; i < 1u + UW_TLS_KEYS_MAX; i++) {
+        mbedtls_ssl_config_free(&engine->conf[i]);
+    }
+}
+
+bool uw_tls_turn_key(struct uw_tls_engine *engine, uint32_t key)
+{
+    if (key == engine->calls_with) {
+        engine->calls_with = (uint8_t)((key + 1u) % engine->keys_n);
+    }
+    return engine->calls_with != 0;
 }
 
 int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
@@ -243,8 +299,9 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *c
     }
     engine->entropy = config->entropy;
     engine->user = config->user;
-    mbedtls_ssl_config_init(&engine->conf[0]);
-    mbedtls_ssl_config_init(&engine->conf[1]);
+    engine->stream = config->stream;
+    engine->keys_n = 1;
+    init_configurations(engine);
     uw_tls_drbg_init(&engine->drbg);
     engine->ready = true;
     if (seed(engine) != 0 ||
@@ -252,12 +309,12 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *c
         rc = UW_ERR_IO;
         goto out;
     }
-    rc = set_proof_key(engine, config);
-    if (rc == UW_OK) {
-        rc = configure(engine, &engine->conf[0], MBEDTLS_SSL_IS_SERVER, config);
-    }
-    if (rc == UW_OK) {
-        rc = configure(engine, &engine->conf[1], MBEDTLS_SSL_IS_CLIENT, config);
+    if (config->keys == NULL) {
+        rc = set_run_key(engine, config);
+    } else {
+        engine->keys = config->keys;
+        engine->identity = config->identity;
+        rc = engine->keys->ops->configure(engine->keys, engine);
     }
 out:
     if (rc < 0) {
@@ -271,8 +328,7 @@ void uw_tls_engine_deinit(struct uw_tls_engine *engine)
     if (!engine->ready) {
         return;
     }
-    mbedtls_ssl_config_free(&engine->conf[0]);
-    mbedtls_ssl_config_free(&engine->conf[1]);
+    free_configurations(engine);
     uw_tls_drbg_free(&engine->drbg);
 #if defined(MBEDTLS_ENTROPY_C)
     mbedtls_entropy_free(&engine->system_entropy);
@@ -295,7 +351,15 @@ int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t pe
                : UW_ERR_NOMEM;
 }
 
-int uw_tls_prove(struct uw_tls_engine *engine, const struct uw_wire_hello *hello,
+int uw_tls_set_keys(struct uw_tls_engine *engine)
+{
+    free_configurations(engine);
+    init_configurations(engine);
+    engine->calls_with = 0;
+    return engine->keys->ops->configure(engine->keys, engine);
+}
+
+static int prove(struct uw_tls_engine *engine, uint32_t key, const struct uw_wire_hello *hello,
                  uint8_t proof[UW_WIRE_PROOF_BYTES])
 {
     uint8_t input[UW_WIRE_COOKIE_BYTES + UW_WIRE_RANDOM_BYTES], hash[32];
@@ -304,12 +368,30 @@ int uw_tls_prove(struct uw_tls_engine *engine, const struct uw_wire_hello *hello
     }
     memcpy(input, hello->cookie, UW_WIRE_COOKIE_BYTES);
     memcpy(input + UW_WIRE_COOKIE_BYTES, hello->random, UW_WIRE_RANDOM_BYTES);
-    if (mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), engine->proof_key,
-                        sizeof engine->proof_key, input, sizeof input, hash) != 0) {
+    if (mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), engine->proof_key[key],
+                        sizeof engine->proof_key[key], input, sizeof input, hash) != 0) {
         return UW_ERR_NOMEM;
     }
     memcpy(proof, hash, UW_WIRE_PROOF_BYTES);
     return UW_OK;
+}
+
+int uw_tls_prove(struct uw_tls_session *session, const struct uw_wire_hello *hello,
+                 uint8_t proof[UW_WIRE_PROOF_BYTES])
+{
+    return prove(session->engine, session->key, hello, proof);
+}
+
+bool uw_tls_is_proof(struct uw_tls_engine *engine, const struct uw_wire_hello *hello,
+                     const uint8_t proof[UW_WIRE_PROOF_BYTES])
+{
+    uint8_t expected[UW_WIRE_PROOF_BYTES];
+    bool found = false;
+    for (uint32_t i = 0; i < engine->keys_n; i++) {
+        found = found || (prove(engine, i, hello, expected) == UW_OK &&
+                          uw_tls_equal(expected, proof, sizeof expected));
+    }
+    return found;
 }
 
 bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes)
@@ -375,14 +457,24 @@ int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
 {
     memset(session, 0, sizeof *session);
     session->how = *how;
+    session->engine = engine;
+    session->key = engine->calls_with;
     mbedtls_ssl_init(&session->ssl);
     session->open = true;
     if (!how->client) {
         uw_tls_offer(engine, how->cheap);
     }
-    if (mbedtls_ssl_setup(&session->ssl, &engine->conf[how->client ? 1 : 0]) != 0) {
+    int rc = mbedtls_ssl_setup(&session->ssl,
+                               &engine->conf[how->client ? 1u + session->key : 0]) == 0
+                 ? UW_OK
+                 : UW_ERR_NOMEM;
+    if (rc == UW_OK && engine->keys != NULL) {
+        rc = engine->keys->ops->open(engine->keys, &session->ssl, session->key, how->client,
+                                     &session->peer);
+    }
+    if (rc < 0) {
         uw_tls_close(session, false);
-        return UW_ERR_NOMEM;
+        return rc;
     }
     mbedtls_ssl_set_bio(&session->ssl, session, bio_send, bio_recv, NULL);
     mbedtls_ssl_set_timer_cb(&session->ssl, session, set_timer, get_timer);
@@ -415,11 +507,32 @@ enum uw_tls_result uw_tls_explain(int code, int alert)
         return UW_TLS_BAD_KEY;
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
         return alert == ALERT_UNKNOWN_PSK_IDENTITY ? UW_TLS_BAD_IDENTITY
-               : alert == ALERT_BAD_RECORD_MAC || alert == ALERT_DECRYPT_ERROR ? UW_TLS_BAD_KEY
-                                                                              : UW_TLS_FAILED;
+               : alert == ALERT_REVOKED            ? UW_TLS_REVOKED
+               : alert == ALERT_BAD_RECORD_MAC || alert == ALERT_DECRYPT_ERROR ||
+                       alert == ALERT_HANDSHAKE_FAILURE ||
+                       (alert >= ALERT_BAD_CERTIFICATE && alert <= ALERT_UNKNOWN_CERTIFICATE) ||
+                       alert == ALERT_UNKNOWN_CA
+                   ? UW_TLS_BAD_KEY
+                   : UW_TLS_FAILED;
+    case ERR_NO_SUITE:              /* the other kind of key */
+    case MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE:
+        return UW_TLS_BAD_KEY;
     default:
         return UW_TLS_FAILED;
     }
+}
+
+enum uw_tls_result uw_tls_explain_to(const struct uw_tls_engine *engine,
+                                     const struct uw_tls_peer *peer, int code, int alert)
+{
+    enum uw_tls_result result = uw_tls_explain(code, alert);
+    if (peer == NULL) {
+        return result != UW_TLS_REVOKED ? result : UW_TLS_FAILED;   /* a run key cannot be */
+    }
+    if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
+        result = engine->keys->ops->is_revoked(peer) ? UW_TLS_REVOKED : UW_TLS_BAD_KEY;
+    }
+    return result;
 }
 
 enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
@@ -432,7 +545,13 @@ enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
         session->up = true;
         return UW_TLS_UP;
     }
-    return code == 0 ? UW_TLS_WAIT : uw_tls_explain(code, session->alert);
+    enum uw_tls_result result =
+        code == 0 ? UW_TLS_WAIT
+                  : uw_tls_explain_to(session->engine, session->peer, code, session->alert);
+    if (result == UW_TLS_BAD_KEY && session->how.client) {
+        (void)uw_tls_turn_key(session->engine, session->key);
+    }
+    return result;
 }
 
 enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
@@ -473,6 +592,16 @@ uint16_t uw_tls_suite(const struct uw_tls_session *session)
     return (uint16_t)mbedtls_ssl_get_ciphersuite_id(mbedtls_ssl_get_ciphersuite(&session->ssl));
 }
 
+const char *uw_tls_why(const struct uw_tls_session *session)
+{
+    return session->peer != NULL ? session->engine->keys->ops->why(session->peer) : "";
+}
+
+bool uw_tls_is_void(struct uw_tls_session *session)
+{
+    return session->peer != NULL && session->engine->keys->ops->is_void(session->peer);
+}
+
 void uw_tls_close(struct uw_tls_session *session, bool notify)
 {
     if (!session->open) {
@@ -482,6 +611,10 @@ void uw_tls_close(struct uw_tls_session *session, bool notify)
         (void)mbedtls_ssl_close_notify(&session->ssl);
     }
     mbedtls_ssl_free(&session->ssl);
+    if (session->peer != NULL) {
+        session->engine->keys->ops->close(session->peer);
+        session->peer = NULL;
+    }
     session->open = false;
     session->up = false;
 }

@@ -9,6 +9,8 @@
 
 #include "secure_tls.h"
 
+#include "uwasa/secure_keys.h"
+
 #include <mbedtls/ssl.h>
 #include <mbedtls/version.h>
 #if defined(MBEDTLS_ENTROPY_C)
@@ -39,20 +41,54 @@ typedef mbedtls_hmac_drbg_context uw_tls_drbg;
 
 #define UW_TLS_SUITES_MAX 8u
 
+/* Certificates and a second key are for programs of operating systems. */
+#if defined(MBEDTLS_X509_CRT_PARSE_C)
+#define UW_TLS_KEYS_MAX UW_SECURE_KEYS_MAX
+#define UW_TLS_SUITES_ALL (2u * (UW_TLS_SUITES_MAX + 1u) + 3u)
+#else
+#define UW_TLS_KEYS_MAX 1u
+#define UW_TLS_SUITES_ALL (UW_TLS_SUITES_MAX + 1u)
+#endif
+
 struct uw_tls_engine {
-    mbedtls_ssl_config conf[2];     /* server, client */
+    mbedtls_ssl_config conf[1u + UW_TLS_KEYS_MAX];  /* server, client of each key */
     uw_tls_drbg drbg;
 #if defined(MBEDTLS_ENTROPY_C)
     mbedtls_entropy_context system_entropy;
 #endif
-    int suites[UW_TLS_SUITES_MAX + 1];
+    int suites[UW_TLS_SUITES_ALL];  /* of run keys, 0, and behind these: those of servers, if there
+                                       are device keys, 0 */
     uint8_t cookie_key[32];
-    uint8_t proof_key[32];          /* of the run's key and name */
+    uint8_t proof_key[UW_TLS_KEYS_MAX][32];         /* of a key and the run's name */
+    struct uw_secure_keys *keys;    /* NULL: one run key */
+    const char *identity;           /* set with keys, as `loads_n` */
+    uint32_t loads_n;               /* of keys: those that are set */
+    bool stream;
+    uint8_t keys_n, calls_with;     /* the key that is shown to peers */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     void *user;
     bool ready;
-    uint8_t slow_n;                 /* number of expensive suites, which are the first */
+    uint8_t slow_n;                 /* number of expensive suites of servers, which are the first */
+    uint8_t served_at;              /* where those are in suites */
 };
+
+/* Set the suites of servers: those that begin there. */
+void uw_tls_serve_suites(struct uw_tls_engine *engine, uint32_t at);
+
+/* Set what all configurations have in common; no keys. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_tls_configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int endpoint);
+
+/* Set the proof of a key. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_tls_set_proof(struct uw_tls_engine *engine, uint32_t key, const char *identity,
+                     const uint8_t *secret, size_t bytes);
+
+/* The peer refused the key that it was shown: show it the next one. Returns whether there is one
+ * that was not shown since. */
+bool uw_tls_turn_key(struct uw_tls_engine *engine, uint32_t key);
+
+/* What a code means for a session with this peer, which may be NULL. */
+enum uw_tls_result uw_tls_explain_to(const struct uw_tls_engine *engine,
+                                     const struct uw_tls_peer *peer, int code, int alert);
 
 /* Set the suites that servers offer: with `cheap` no expensive ones, if there are others. For all
  * sessions of the engine until the next call. */

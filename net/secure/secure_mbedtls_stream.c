@@ -20,8 +20,10 @@
 
 struct session {
     mbedtls_ssl_context ssl;
+    struct uw_tls_peer *peer;       /* NULL: of a run key alone */
     struct uw_stream_io io;
     bool open, client, cheap;
+    uint8_t key;                    /* of a client */
     bool in_head, bulk;             /* the library reads a header; the last record is large */
     char address[UW_LINK_ADDRESS_BYTES];
     uint32_t at, end;               /* of what was read ahead */
@@ -74,10 +76,13 @@ static uint32_t stream_session_bytes(void)
 static void stream_close(struct uw_stream_guard *g, void *session)
 {
     struct session *t = session;
-    (void)g;
     if (t->open) {
         mbedtls_ssl_free(&t->ssl);
         t->open = false;
+        if (t->peer != NULL) {
+            owner_of(g)->keys->ops->close(t->peer);
+            t->peer = NULL;
+        }
     }
 }
 
@@ -85,7 +90,14 @@ static int stream_open(struct uw_stream_guard *g, void *session, const struct uw
                        bool client, bool cheap, const char *address)
 {
     struct session *t = session;
+    struct uw_secure_stream *s = owner_of(g);
+    int rc = UW_OK;
+    if (s->keys != NULL && s->keys->loads_n != s->tls->loads_n) {
+        rc = uw_tls_set_keys(s->tls);
+    }
     t->client = client;
+    t->key = s->tls->calls_with;
+    t->peer = NULL;
     t->cheap = cheap;
     t->io = *io;
     t->at = t->end = 0;
@@ -93,37 +105,65 @@ static int stream_open(struct uw_stream_guard *g, void *session, const struct uw
     t->open = true;
     snprintf(t->address, sizeof t->address, "%s", address);
     mbedtls_ssl_init(&t->ssl);
-    if (mbedtls_ssl_setup(&t->ssl, &owner_of(g)->tls->conf[client ? 1 : 0]) != 0) {
+    if (rc == UW_OK &&
+        mbedtls_ssl_setup(&t->ssl, &s->tls->conf[client ? 1u + t->key : 0]) != 0) {
+        rc = UW_ERR_NOMEM;
+    }
+    if (rc == UW_OK && s->keys != NULL) {
+        rc = s->keys->ops->open(s->keys, &t->ssl, t->key, client, &t->peer);
+    }
+    if (rc < 0) {
         stream_close(g, t);
-        return UW_ERR_NOMEM;
+        return rc;
     }
     mbedtls_ssl_set_bio(&t->ssl, t, bio_send, bio_recv, NULL);
     return UW_OK;
 }
 
+/* The format has the address and one more text. */
 static void report(struct uw_secure_stream *s, enum uw_secure_event_kind kind,
-                   const char *format, const char *address)
+                   const char *format, const char *address, const char *more)
 {
     char text[UW_SECURE_TEXT_BYTES];
     if (s->event != NULL) {
-        snprintf(text, sizeof text, format, address, s->identity);
+        snprintf(text, sizeof text, format, address, more);
         const struct uw_secure_event event = {.kind = kind, .station = UW_LINK_STATION_NONE,
                                               .text = text};
         s->event(s->user, &event);
     }
 }
 
-/* Report a peer with another key or of another run, limited so that it cannot fill a log. */
-static int refuse(struct uw_secure_stream *s, const struct session *t, bool other_run)
+/* Report a peer with another key or of another run, limited so that it cannot fill a log. Not if
+ * this end called it and has another key to try. */
+static int refuse(struct uw_secure_stream *s, const struct session *t, enum uw_tls_result result)
 {
     s->stats.refused_n++;
-    if (s->quiet_n++ % REPORT_EVERY == 0) {
+    if (result == UW_TLS_BAD_KEY && t->client && uw_tls_turn_key(s->tls, t->key)) {
+        return UW_ERR_DENIED;
+    }
+    if (s->quiet_n++ % REPORT_EVERY != 0) {
+        return UW_ERR_DENIED;
+    }
+    if (result == UW_TLS_REVOKED) {
+        report(s, UW_SECURE_PEER_REFUSED, "peer %s: %s", t->address, s->keys->ops->why(t->peer));
+    } else {
         report(s, UW_SECURE_PEER_REFUSED,
-               other_run ? "peer %s belongs to another run, not to \"%s\""
-                         : "peer %s does not hold this run's key",
-               t->address);
+               result == UW_TLS_BAD_IDENTITY ? "peer %s belongs to another run, not to \"%s\""
+                                             : "peer %s does not hold this run's key",
+               t->address, s->identity);
     }
     return UW_ERR_DENIED;
+}
+
+/* Whether a session must end because keys have changed, which is then reported. */
+static bool is_over(struct uw_secure_stream *s, const struct session *t)
+{
+    bool over = t->peer != NULL && s->keys->ops->is_void(t->peer);
+    if (over) {
+        report(s, UW_SECURE_PEER_CLOSED, "session with peer %s ended: %s", t->address,
+               s->keys->ops->why(t->peer));
+    }
+    return over;
 }
 
 /* The alert that ended a handshake, from the last record: the library does not return it. */
@@ -136,6 +176,9 @@ static int stream_handshake(struct uw_stream_guard *g, void *session)
 {
     struct uw_secure_stream *s = owner_of(g);
     struct session *t = session;
+    if (t->peer != NULL && s->keys->ops->is_void(t->peer)) {
+        return UW_ERR_DENIED;
+    }
     if (!t->client) {
         uw_tls_offer(s->tls, t->cheap);
     }
@@ -143,15 +186,16 @@ static int stream_handshake(struct uw_stream_guard *g, void *session)
     if (code == 0 && uw_tls_handshake_over(&t->ssl)) {
         s->stats.handshakes_n++;
         s->suite = (uint16_t)mbedtls_ssl_get_ciphersuite_id(mbedtls_ssl_get_ciphersuite(&t->ssl));
-        report(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address);
+        report(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address, "");
         return UW_OK;
     }
-    enum uw_tls_result result = code == 0 ? UW_TLS_WAIT : uw_tls_explain(code, alert_of(t));
+    enum uw_tls_result result = code == 0 ? UW_TLS_WAIT
+                                          : uw_tls_explain_to(s->tls, t->peer, code, alert_of(t));
     if (result == UW_TLS_WAIT) {
         return UW_ERR_AGAIN;
     }
-    if (result == UW_TLS_BAD_IDENTITY || result == UW_TLS_BAD_KEY) {
-        return refuse(s, t, result == UW_TLS_BAD_IDENTITY);
+    if (result == UW_TLS_BAD_IDENTITY || result == UW_TLS_BAD_KEY || result == UW_TLS_REVOKED) {
+        return refuse(s, t, result);
     }
     s->stats.failed_n++;
     return UW_ERR_CORRUPT;
@@ -160,7 +204,9 @@ static int stream_handshake(struct uw_stream_guard *g, void *session)
 static int stream_read(struct uw_stream_guard *g, void *session, uint8_t *buf, uint32_t cap_bytes)
 {
     struct session *t = session;
-    (void)g;
+    if (is_over(owner_of(g), t)) {
+        return UW_ERR_CLOSED;
+    }
     int n = mbedtls_ssl_read(&t->ssl, buf, cap_bytes);
     if (n > 0) {
         return n;
@@ -175,8 +221,9 @@ static int stream_write(struct uw_stream_guard *g, void *session, const uint8_t 
                         uint32_t bytes)
 {
     struct session *t = session;
-    (void)g;
-    return mbedtls_ssl_write(&t->ssl, buf, bytes) == (int)bytes ? UW_OK : UW_ERR_IO;
+    return !is_over(owner_of(g), t) && mbedtls_ssl_write(&t->ssl, buf, bytes) == (int)bytes
+               ? UW_OK
+               : UW_ERR_IO;
 }
 
 static const struct uw_stream_guard_ops stream_ops = {
@@ -212,8 +259,9 @@ int uw_secure_stream_init(struct uw_secure_stream *s,
     }
     memset(config->memory, 0, need);
     struct uw_tls_engine *engine = config->memory;
-    const struct uw_tls_keys keys = {.stream = true, .key = config->key,
-                                     .identity = config->identity, .suites = config->suites,
+    memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
+    const struct uw_tls_keys keys = {.keys = config->keys, .stream = true, .key = config->key,
+                                     .identity = s->identity, .suites = config->suites,
                                      .bulk = config->bulk,
                                      .entropy = config->entropy, .user = config->user};
     int rc = uw_tls_engine_init(engine, &keys);
@@ -221,9 +269,9 @@ int uw_secure_stream_init(struct uw_secure_stream *s,
         return rc;
     }
     s->tls = engine;
+    s->keys = config->keys;
     s->event = config->event;
     s->user = config->user;
-    memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
     s->guard.ops = &stream_ops;
     return UW_OK;
 }

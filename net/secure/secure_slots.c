@@ -114,7 +114,9 @@ static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot
         return;
     }
     g->reported_us = s->now_us != 0 ? s->now_us : 1;
-    if (why == UW_TLS_BAD_KEY) {
+    if (why == UW_TLS_REVOKED) {
+        snprintf(text, sizeof text, "peer %s: %s", slot->address, uw_tls_why(slot->tls));
+    } else if (why == UW_TLS_BAD_KEY) {
         snprintf(text, sizeof text, "peer %s does not hold this run's key", slot->address);
     } else {
         snprintf(text, sizeof text, "peer %s belongs to another run, not to \"%s\"",
@@ -126,12 +128,13 @@ static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot
 /* ---- sessions ---- */
 
 /* Put the proof in front of a ClientHello with a cookie, in s->plain, which is not in use. */
-static void add_proof(struct uw_secure_dtls *s, const struct uw_wire_hello *hello,
-                      const uint8_t **bytes, uint32_t *size_bytes)
+static void add_proof(struct uw_secure_dtls *s, struct uw_tls_session *tls,
+                      const struct uw_wire_hello *hello, const uint8_t **bytes,
+                      uint32_t *size_bytes)
 {
     uint8_t proof[UW_WIRE_PROOF_BYTES];
     uint32_t room = UW_WIRE_RECORD_BYTES + UW_WIRE_PROOF_BYTES;
-    if (*size_bytes <= s->lower->mtu_bytes - room && uw_tls_prove(s->tls, hello, proof) == UW_OK) {
+    if (*size_bytes <= s->lower->mtu_bytes - room && uw_tls_prove(tls, hello, proof) == UW_OK) {
         uw_wire_write_proof(proof, s->plain);
         memcpy(s->plain + room, *bytes, *size_bytes);
         *bytes = s->plain;
@@ -148,7 +151,7 @@ static void output(void *owner, const uint8_t *bytes, uint32_t size_bytes)
         uw_wire_next_record(bytes, size_bytes, &record) && uw_wire_read_hello(&record, &hello)) {
         memcpy(slot->random, hello.random, UW_WIRE_RANDOM_BYTES);
         slot->random_known = true;
-        add_proof(slot->owner, &hello, &bytes, &size_bytes);
+        add_proof(slot->owner, slot->tls, &hello, &bytes, &size_bytes);
     }
     slot->output_rc = uw_link_send(slot->owner->lower, slot->station, bytes, size_bytes);
 }
@@ -318,7 +321,7 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
         uw_secure_end(slot, result == UW_TLS_CLOSED ? "the peer closed it" : "error", false);
         return;
     }
-    if (result == UW_TLS_BAD_KEY || result == UW_TLS_BAD_IDENTITY) {
+    if (result <= UW_TLS_REVOKED) {
         s->stats.refused_n++;
         report_refusal(s, slot, result);
         uw_secure_release(slot, false);

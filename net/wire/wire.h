@@ -19,6 +19,8 @@
 #define UW_WIRE_SHORT_HEAD_BYTES 1u     /* on a link of frames */
 
 enum uw_wire_type {
+    UW_WIRE_REVOKED,                /* a list of revoked devices, see uwasa/secure_keys.h; not on a
+                                       link of frames */
     UW_WIRE_HELLO = 1,              /* ping to an unknown peer */
     UW_WIRE_PING,
     UW_WIRE_ACK,

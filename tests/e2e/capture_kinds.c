@@ -93,8 +93,8 @@ int main(int argc, char **argv)
         return 1;
     }
     int rc = UW_OK;
-    for (uint32_t type = UW_WIRE_HELLO; rc >= 0 && type <= UW_WIRE_DATA_CODED; type++) {
-        if (frames || type < UW_WIRE_CAST) {
+    for (uint32_t type = UW_WIRE_REVOKED; rc >= 0 && type <= UW_WIRE_DATA_CODED; type++) {
+        if (frames ? type != UW_WIRE_REVOKED : type < UW_WIRE_CAST) {
             rc = write_kind(frames, (enum uw_wire_type)type, x);
             rc = rc < 0 ? rc : uw_link_send(&capture.link, 1, message, (uint32_t)rc);
         }

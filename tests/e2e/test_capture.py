@@ -120,7 +120,7 @@ class Capture(Fleet):
             "coded data version 7 chunk 3 seq 4 floats 25 in 85 bytes: 75 of signs and mantissas, "
             "10 of exponents up to 126"],
                  "datagrams": control + [
-                     "want", "data transfer 9 seq 4 version 7 offset 75 floats 25"]}
+                     "revoked", "want", "data transfer 9 seq 4 version 7 offset 75 floats 25"]}
         path = os.path.join(self.dir, "kinds.pcap")
         for link, wanted in kinds.items():
             with open(path, "wb") as f:

@@ -69,6 +69,9 @@ eval --model mlp|--weights: is needed
 models nope|nope: no built-in model, uwasa models lists them
 models lenet|lenet: no built-in model, did you mean lenet5?
 keygen|FILE: is needed
+keygen --device attic|--root: is needed
+keygen --root home.root --device attic --revoke attic|one of them at a time
+keygen --root home.root other.key|FILE: is for run keys
 END
 
 # models that are none
@@ -161,6 +164,30 @@ cp run.key old.key
 (ulimit -f 0; expect 1 "$uwasa" keygen run.key --force 2>/dev/null)
 cmp -s run.key old.key || fail "a new key that could not be written took the old one away"
 [ ! -e run.key.part ] || fail "a key that could not be written stays behind"
+
+# a root, keys of devices, and a list of those that are revoked
+expect 0 "$uwasa" keygen --root home.root
+expect 1 "$uwasa" keygen --root home.root
+expect 0 "$uwasa" keygen --root home.root --device attic
+expect 0 "$uwasa" keygen --root home.root --device cellar other.key
+expect 1 "$uwasa" keygen --root home.root --device attic
+expect 2 "$uwasa" keygen --root home.root --device 'a b'
+expect 1 "$uwasa" keygen --root run.key --device shed
+[ "$(stat -c %a home.root attic.key other.key | sort -u)" = 600 ] || fail "a key can be read by others"
+expect 0 "$uwasa" keygen --root home.root --revoke cellar
+grep -q 'home.root.revoked: 1 device is revoked' err || fail "keygen does not say what is revoked"
+cp home.root.revoked first.revoked
+expect 0 "$uwasa" keygen --root home.root --revoke cellar
+cmp -s home.root.revoked first.revoked || fail "a device was revoked twice"
+expect 1 "$uwasa" keygen --root home.root --device cellar third.key
+grep -q 'is revoked, for good' err || { cat err >&2; fail "a key for a revoked device"; }
+expect 0 "$uwasa" keygen --root home.root --revoke shed
+sed '2s/./x/' home.root.revoked >attic.key.revoked
+expect 1 "$uwasa" status 127.0.0.1:9 --key attic.key --run home --timeout 1
+grep -q 'attic.key.revoked: is damaged' err || { cat err >&2; fail "a list that is damaged"; }
+cp attic.key.revoked home.root.revoked
+expect 1 "$uwasa" keygen --root home.root --revoke porch
+grep -q 'the list of revoked devices beside it is damaged' err || fail "a root's damaged list"
 
 # a model's JSON is a model
 for model in mlp lenet5 fedavg-cnn; do

@@ -85,6 +85,7 @@ static inline void world_open(struct world *w, uint64_t seed)
 /* What a node may ask for; zero: key 7, run "fault", defaults. */
 struct node_config {
     uint8_t key;
+    struct uw_secure_keys *keys;    /* instead of key */
     const char *identity;
     uint16_t sessions_n, handshakes_n;
     uint32_t mtu_bytes;         /* below the channel */
@@ -109,6 +110,7 @@ static inline struct node *node_open(struct world *w, uint16_t i, const struct n
     e.memory = n->memory[0] = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&n->emulated, &e), UW_OK);
     struct uw_secure_dtls_config d = {.lower = &n->emulated.link,
+                                      .keys = c->keys,
                                       .identity = c->identity != NULL ? c->identity : "fault",
                                       .sessions_n = c->sessions_n,
                                       .handshakes_n = c->handshakes_n,

@@ -8,6 +8,7 @@
 
 #include "uwasa/link_tcp.h"
 #include "uwasa/rng.h"
+#include "uwasa/secure_keys.h"
 #include "uwasa/secure_stream.h"
 
 #include <arpa/inet.h>
@@ -242,6 +243,112 @@ static uint16_t resolve(const char *address)
     uint16_t station;
     assert_int_equal(uw_link_resolve(&ends[0].tcp.link, address, &station), UW_OK);
     return station;
+}
+
+/* The keys of both ends: of devices of a root; the keys of the other root, and of a run. */
+static struct uw_secure_keys keys[2];
+static char device[2][UW_DEVICE_TEXT_BYTES], root[UW_DEVICE_TEXT_BYTES];
+static struct uw_error err;
+
+static void open_devices(void)
+{
+    static const char *const names[2] = {"attic", "cellar"};
+    assert_int_equal(uw_root_create(root, &err), UW_OK);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(uw_root_device(root, "", names[i], device[i], &err), UW_OK);
+        assert_int_equal(uw_secure_keys_init(&keys[i], device[i], &err), UW_OK);
+        open_with(&ends[i], (struct uw_secure_stream_config){.keys = &keys[i], .identity = "run"},
+                  true);
+    }
+}
+
+static void close_devices(void)
+{
+    teardown(NULL);
+    setup(NULL);
+    for (size_t i = 0; i < 2; i++) {
+        uw_secure_keys_deinit(&keys[i]);
+    }
+}
+
+/* Either end learns of it: neither the caller nor the called one gets another byte. */
+static void test_tls_a_revoked_device_is_out_at_once_and_stays_out(void **state)
+{
+    (void)state;
+    for (size_t knows = 0; knows < 2; knows++) {
+        char lists[UW_REVOKED_TEXT_BYTES] = "";
+        open_devices();
+        uint16_t to = resolve(ends[1].address);
+        assert_int_equal(talk(to, MTU, 10, 0, 5000), 10);
+        assert_int_equal(uw_root_revoke(root, lists, knows == 0 ? "cellar" : "attic", &err), 1);
+        assert_int_equal(uw_secure_keys_revoke_text(&keys[knows], lists), 1);
+        assert_int_equal(talk(to, 100, 1, 1000, 500), 0);
+        assert_int_equal(ends[knows].told[UW_SECURE_PEER_CLOSED], 1);
+        assert_true(ends[0].told[UW_SECURE_PEER_REFUSED] == 1 &&
+                    ends[1].told[UW_SECURE_PEER_REFUSED] == 1);
+        assert_non_null(strstr(ends[knows].text, "whose key is revoked"));
+        assert_non_null(strstr(ends[1u - knows].text, "this device's key is revoked"));
+        close_devices();
+    }
+}
+
+/* Anybody who is called may say so, also to who has no key of a device. */
+static void test_tls_stranger_says_that_a_run_key_is_revoked(void **state)
+{
+    (void)state;
+    static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 44};
+    open_end(&ends[0], "run", 7, true);
+    open_end(&ends[1], "run", 7, true);
+    open_relay(&ends[1]);
+    int listener = relay.listener;
+    relay.listener = -1;
+    uint16_t to = resolve(relay.address);
+    uint32_t said_n = 0;
+    for (int i = 0; i < 500 && said_n < 2; i++) {
+        assert_int_equal(uw_link_send(&ends[0].tcp.link, to, message, 10), UW_ERR_AGAIN);
+        pass_time();
+        int fd = accept(listener, NULL, NULL);
+        if (fd >= 0) {
+            said_n += send(fd, alert, sizeof alert, 0) == (ssize_t)sizeof alert;
+            for (int k = 0; k < 20; k++) {
+                pass_time();
+                (void)uw_link_recv(&ends[0].tcp.link, &(uint16_t){0}, in, sizeof in);
+            }
+            close(fd);
+        }
+    }
+    close(listener);
+    assert_int_equal(said_n, 2);
+    assert_int_equal(ends[0].tls.stats.failed_n, 2);
+}
+
+/* From one root to the next, one end after the other, while connections are up. */
+static void test_tls_keys_change_while_ends_talk(void **state)
+{
+    (void)state;
+    char file[3][2][2u * UW_DEVICE_TEXT_BYTES];
+    open_devices();
+    for (size_t i = 0; i < 2; i++) {
+        strcpy(file[0][i], device[i]);
+    }
+    assert_int_equal(uw_root_create(root, &err), UW_OK);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(uw_root_device(root, "", "new", device[i], &err), UW_OK);
+        strcat(strcpy(file[1][i], file[0][i]), device[i]);
+        strcpy(file[2][i], device[i]);
+    }
+    uint16_t to = resolve(ends[1].address);
+    assert_int_equal(talk(to, MTU, 10, 0, 5000), 10);
+    for (size_t step = 1; step < 3; step++) {
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(uw_secure_keys_load(&keys[i], file[step][i], &err), 1);
+            assert_int_equal(talk(to, MTU, 10, 1000, 5000), 10);
+        }
+    }
+    assert_int_equal(ends[0].told[UW_SECURE_PEER_REFUSED], 0);      /* it had another key */
+    assert_int_equal(uw_secure_keys_load(&keys[0], file[0][0], &err), 1);
+    assert_int_equal(talk(to, 10, 1, 1000, 500), 0);
+    close_devices();
 }
 
 static void fill_message(uint64_t seed)
@@ -499,6 +606,9 @@ int main(void)
         TEST(test_tls_ends_of_bulk_take_aes_where_the_processor_has_it),
         TEST(test_tls_a_storm_of_handshakes_gets_no_dear_ones),
         TEST(test_tls_cut_after_any_byte_delivers_nothing_and_heals),
+        TEST(test_tls_a_revoked_device_is_out_at_once_and_stays_out),
+        TEST(test_tls_keys_change_while_ends_talk),
+        TEST(test_tls_stranger_says_that_a_run_key_is_revoked),
         TEST(test_tls_changed_byte_ends_the_connection_and_is_never_delivered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
                               .has_progress = true};
         strcpy(m.ping.self.name, "b");
         m.ping.self.incarnation = 9;
+        m.ping.revoked_count = (pb_size_t)(type - UW_WIRE_HELLO);
         m.ping.progress.version = 1;
         add(corpus, &m);
     }

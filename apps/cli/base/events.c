@@ -234,7 +234,9 @@ void uw_events_rotate(struct uw_events *e)
 {
     if (e->file != NULL && e->file != stdout && (e->how & UW_EVENTS_ROTATE) != 0) {
         flockfile(e->file);
-        if (uw_stop_hangup()) {
+        uint32_t hangups_n = uw_stop_hangups();
+        if (hangups_n != e->hangups_n) {
+            e->hangups_n = hangups_n;
             open_again(e);
         }
         funlockfile(e->file);

@@ -48,6 +48,7 @@ struct uw_events {
     uint64_t missed_n;  /* events dropped because the disk was full, reported by close ... */
     uint64_t gap_n;     /* ... of these, not yet reported by a gap event */
     uint64_t again_us;  /* when to try to write again */
+    uint32_t hangups_n; /* uw_stop_hangups that were heeded */
     bool torn;          /* part of a line was written and cannot be removed */
 };
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 static atomic_bool taken;   /* uw_stop_asked has seen one */
+static atomic_uint hangups_n;
 
 /* SIGHUP is left out if it is ignored, as under nohup: the program should outlive its terminal; or
  * has a handler: it is kept for something else.
@@ -49,13 +50,16 @@ void uw_stop_keep_hangup(void)
     sigaction(SIGHUP, &keep, NULL);
 }
 
-bool uw_stop_hangup(void)
+uint32_t uw_stop_hangups(void)
 {
     sigset_t set;
     const struct timespec now = {0};
     sigemptyset(&set);
     sigaddset(&set, SIGHUP);
-    return sigtimedwait(&set, NULL, &now) > 0;
+    if (sigtimedwait(&set, NULL, &now) > 0) {
+        atomic_fetch_add(&hangups_n, 1u);
+    }
+    return atomic_load(&hangups_n);
 }
 
 bool uw_stop_asked(struct uw_stop *s)

@@ -16,6 +16,7 @@
 #include "listener.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct uw_stop {
     bool asked;
@@ -25,11 +26,12 @@ struct uw_stop {
 /* Block the signals from now on. Not for a run with a listener. */
 void uw_stop_init(struct uw_stop *s);
 
-/* From now on SIGHUP ends nothing: uw_stop_hangup tells of it. After uw_stop_init. */
+/* From now on SIGHUP ends nothing: uw_stop_hangups tells of it. After uw_stop_init. */
 void uw_stop_keep_hangup(void);
 
-/* Whether SIGHUP has arrived since the last call. Any thread. */
-bool uw_stop_hangup(void);
+/* How often SIGHUP was seen to arrive. Whoever does something then compares it with the last time.
+ * Any thread. */
+uint32_t uw_stop_hangups(void);
 
 /* Whether a signal has arrived; stays true. For one thread. */
 bool uw_stop_asked(struct uw_stop *s);

@@ -151,9 +151,8 @@ static int add_key(const struct uw_demo *d, FILE *f, struct uw_error *err)
     char path[UW_DEMO_PATH_BYTES];
     char hex[UW_KEY_TEXT_BYTES];
     uint8_t key[UW_KEY_BYTES];
-    bool exposed;
     snprintf(path, sizeof path, "%s/run.key", d->directory.path);
-    int rc = uw_keyfile_read(path, key, &exposed, err);
+    int rc = uw_keyfile_read(path, key, err);
     if (rc == UW_OK) {
         uw_key_format(key, hex);
         fprintf(f, "key=%s\n", hex);

@@ -65,6 +65,11 @@ static int open_radio(struct uw_stack *s, const struct uw_stack_config *config,
     return rc < 0 ? rc : named(uw_link_frame_init(&s->frame, &frame), "the radio", err);
 }
 
+static struct uw_secure_keys *keys_of(const struct uw_stack_config *config)
+{
+    return config->keyfile != NULL ? &config->keyfile->keys : NULL;
+}
+
 static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
@@ -75,10 +80,18 @@ static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config
                                              .entropy = uw_stack_entropy,
                                              .event = config->event,
                                              .user = config->user};
+    const uint8_t *key = config->keyfile != NULL ? uw_secure_keys_run_key(&config->keyfile->keys)
+                                                 : config->key;
+    if (key == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "key %.160s: is that of a device, for which "
+                                                 "messages of a radio or bus are too short: they "
+                                                 "need a run key, from uwasa keygen FILE",
+                            config->keyfile->file);
+    }
     int rc = take(&s->blocks[2], uw_secure_frames_bytes(&secure), &secure.memory,
                   &secure.memory_bytes, err);
     if (rc == UW_OK) {
-        memcpy(secure.key, config->key, UW_KEY_BYTES);
+        memcpy(secure.key, key, UW_KEY_BYTES);
         rc = named(uw_secure_frames_init(&s->frames, &secure), "the secure channel", err);
         uw_key_wipe(secure.key, sizeof secure.key);
         s->top = &s->frames.link;
@@ -117,6 +130,7 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
 #define EMULATED_QUEUE_N 1024u
 #define EMULATED_QUEUE_BYTES (16u << 20)
 #define LEAVE_LOOK_NS 1000000
+#define KEYS_US 50000u
 
 /* For nodes with a model. Every connection has buffers for two messages, so small models use small
  * ones. All nodes of a run have the same model, hence the same size. */
@@ -135,7 +149,8 @@ uint32_t uw_stack_stream_mtu(size_t model_bytes)
 static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
-    struct uw_secure_stream_config tls = {.identity = config->run,
+    struct uw_secure_stream_config tls = {.keys = keys_of(config),
+                                          .identity = config->run,
                                           .suites = config->suites,
                                           .bulk = config->bulk,
                                           .entropy = uw_stack_entropy,
@@ -144,7 +159,9 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
     int rc = take(&s->blocks[3], uw_secure_stream_bytes(&tls), &tls.memory, &tls.memory_bytes,
                   err);
     if (rc == UW_OK) {
-        memcpy(tls.key, config->key, UW_KEY_BYTES);
+        if (config->keyfile == NULL) {
+            memcpy(tls.key, config->key, UW_KEY_BYTES);
+        }
         rc = named(uw_secure_stream_init(&s->tls, &tls), "TLS", err);
         uw_key_wipe(tls.key, sizeof tls.key);
     }
@@ -266,7 +283,14 @@ static void report_device(struct uw_stack *s)
 
 void uw_stack_step(struct uw_stack *s, uint64_t now_us)
 {
+    struct uw_keyfile_news news;
     report_device(s);
+    if (s->keyfile != NULL && now_us >= s->keys_us) {
+        s->keys_us = now_us + KEYS_US;
+        if (uw_keyfile_step(s->keyfile, &news) && s->on_keys != NULL) {
+            s->on_keys(s->user, s->keyfile, &news);
+        }
+    }
     uint64_t at_us = now_us - s->opened_us;
     bool cut = s->cut_us != 0 && at_us >= s->cut_from_us && at_us < s->cut_from_us + s->cut_us;
     if (cut != s->cut) {
@@ -309,6 +333,7 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                        struct uw_error *err)
 {
     struct uw_secure_dtls_config secure = {.lower = s->top,
+                                           .keys = keys_of(config),
                                            .identity = config->run,
                                            .sessions_n = (uint16_t)(2u * config->peers_n),
                                            .suites = config->suites,
@@ -321,7 +346,9 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     int rc = take(&s->blocks[2], uw_secure_dtls_bytes(&secure), &secure.memory,
                   &secure.memory_bytes, err);
     if (rc == UW_OK) {
-        memcpy(secure.key, config->key, UW_KEY_BYTES);
+        if (config->keyfile == NULL) {
+            memcpy(secure.key, config->key, UW_KEY_BYTES);
+        }
         rc = named(uw_secure_dtls_init(&s->secure, &secure), "the secure channel", err);
         uw_key_wipe(secure.key, sizeof secure.key);
         s->top = &s->secure.link;
@@ -333,6 +360,8 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
 {
     memset(s, 0, sizeof *s);
     s->on_device = config->on_device;
+    s->keyfile = config->keyfile;
+    s->on_keys = config->on_keys;
     s->user = config->user;
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_capture(s, config, err);

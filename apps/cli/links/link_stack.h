@@ -18,6 +18,7 @@
 #define UWASA_CLI_LINK_STACK_H
 
 #include "capture_file.h"
+#include "keyfile.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_frame.h"
@@ -57,6 +58,7 @@ struct uw_stack_config {
     const char *run;                    /* identity of the secure channel */
     const uint16_t *suites;             /* like bulk, as in struct uw_secure_dtls_config */
     bool bulk;
+    struct uw_keyfile *keyfile;         /* borrowed; uw_stack_step looks after it. NULL: key */
     const uint8_t *key;                 /* [UW_KEY_BYTES], copied; unused by MPI and plain TCP */
     uint32_t mtu_bytes;                 /* 0: TCP and MPI 65600, others their default */
     bool together;                      /* UDP: as in struct uw_link_udp_config */
@@ -74,6 +76,8 @@ struct uw_stack_config {
     /* (optional: NULL means none) Called by uw_stack_step if the serial line or bus is lost or has
      * returned. */
     void (*on_device)(void *user, const char *device, bool gone);
+    /* (optional: NULL means none) Called by uw_stack_step when the keys have changed. */
+    void (*on_keys)(void *user, const struct uw_keyfile *f, const struct uw_keyfile_news *news);
     void *user;
     /* (optional: NULL means none) Puts one more link over the stack: gets the top link, returns the
      * new one, which must outlive the stack. */
@@ -107,6 +111,9 @@ struct uw_stack {
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;
     bool cut;
+    struct uw_keyfile *keyfile;
+    uint64_t keys_us;                   /* when to look after it again */
+    void (*on_keys)(void *user, const struct uw_keyfile *f, const struct uw_keyfile_news *news);
     bool gone;                          /* whether the device was last reported as lost */
     void (*on_device)(void *user, const char *device, bool gone);
     void *user;
@@ -135,7 +142,8 @@ int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
  * uw_node_config.own_addresses; arg is the stack. */
 uint32_t uw_stack_own_addresses(void *arg, uint8_t *out, uint32_t cap_bytes);
 
-/* Disconnect or reconnect the emulated network when due; report a device that is lost or back. */
+/* Disconnect or reconnect the emulated network when due; report a device that is lost or back; load
+ * keys again after SIGHUP. Before a step of the node. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 
 /* Bytes of allocated memory. */

@@ -17,7 +17,8 @@
 static const struct uw_opt rows[] = {
     ROW("name", UW_OPT_TEXT, name, 0, 0, "TEXT", "name of this node, unique in the run"),
     ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run; other runs are refused"),
-    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run, from uwasa keygen"),
+    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run or of this device, from "
+        "uwasa keygen; SIGHUP loads it again"),
     ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|mpi",
         "UDP with DTLS; TCP with TLS, for large models on good networks; ranks of mpirun (udp)"),
     ROW("link.serial", UW_OPT_TEXT, link_serial, 0, 0, "DEVICE",

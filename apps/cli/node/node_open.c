@@ -3,7 +3,6 @@
  * Opens the data and the network of a node by its configuration. */
 #include "node_work.h"
 
-#include "links/keyfile.h"
 #include "links/link_cost.h"
 
 #include "uwasa/board.h"
@@ -165,6 +164,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .parts = &uw_node_parts_all,
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
+        .keys = r->key.file != NULL && !uw_stack_is_radio(o->carrier) ? &r->key.keys : NULL,
         .incarnation = r->incarnation,
         .vitals = r->sends_vitals,
         .params = &m->params,
@@ -211,10 +211,9 @@ static int take_spare(struct uw_node_work *r)
                   : UW_OK;
 }
 
-static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8_t *key)
+static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier)
 {
     const struct uw_node_options *o = r->o;
-    bool exposed;
     if (carrier == UW_STACK_MPI) {
         return UW_OK;
     }
@@ -223,9 +222,12 @@ static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8
                                        "messages");
         return UW_OK;
     }
-    int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
-    if (rc == UW_OK && exposed) {
+    int rc = uw_keyfile_open(&r->key, o->key, &r->err);
+    if (rc == UW_OK && r->key.exposed) {
         uw_node_report_log(&r->report, "key %s can be read by others: chmod 600 it", o->key);
+    }
+    if (rc == UW_OK && uw_secure_keys_is_revoked(&r->key.keys, 0)) {
+        uw_node_report_revoked(&r->report, &r->key);
     }
     return rc;
 }
@@ -315,10 +317,9 @@ static struct uw_impairment impairment_of(const struct uw_node_options *o)
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
-    uint8_t key[UW_KEY_BYTES] = {0};
     const enum uw_stack_carrier carrier = o->carrier;
     int rc = uw_node_work_open_queries(r);
-    rc = rc < 0 ? rc : read_key(r, carrier, key);
+    rc = rc < 0 ? rc : read_key(r, carrier);
     if (rc < 0) {
         return rc;
     }
@@ -333,7 +334,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .interface = o->link_interface,
                                           .address = (uint16_t)o->link_address,
                                           .run = o->run,
-                                          .key = key,
+                                          .keyfile = r->key.file != NULL ? &r->key : NULL,
                                           .mtu_bytes = mtu(r, carrier),
                                           .together = true,
                                           .bulk = model_bytes(r) >= UW_STACK_BULK_BYTES,
@@ -351,16 +352,15 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .event = uw_node_report_secure,
                                           .on_device = uw_node_report_device,
                                           .narrow = uw_node_report_narrow,
+                                          .on_keys = uw_node_report_keys,
                                           .user = &r->report};
     rc = take_spare(r);
     if (rc < 0) {
-        uw_key_wipe(key, sizeof key);
         return rc;
     }
     const struct uw_node_config node = node_config(r);
     bool listed = r->o->membership.at == UW_MEMBERSHIP_STATIC;
     rc = uw_node_net_open(&r->net, &stack, &node, listed, &r->err);
-    uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         report_address(r);
         print_cost(r);

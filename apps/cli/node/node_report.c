@@ -462,6 +462,50 @@ void uw_node_report_narrow(void *arg, const char *address, uint32_t segment_byte
     report_path(arg, "narrow", text);
 }
 
+static void report_warning(struct uw_node_report *r, const char *text)
+{
+    cJSON *ev = uw_event("warning");
+    cJSON_AddStringToObject(ev, "text", text);
+    uw_events_put(&r->events, ev);
+    uw_node_report_log(r, "%s", text);
+}
+
+void uw_node_report_revoked(struct uw_node_report *r, const struct uw_keyfile *f)
+{
+    char text[160];
+    snprintf(text, sizeof text, "the key of this device, %s, is revoked: no node that knows it "
+             "talks to this one", uw_secure_keys_device(&f->keys, 0));
+    report_warning(r, text);
+}
+
+void uw_node_report_keys(void *arg, const struct uw_keyfile *f, const struct uw_keyfile_news *news)
+{
+    struct uw_node_report *r = arg;
+    uint32_t n = f->keys.keys_n;
+    if (news->loaded) {
+        cJSON *ev = uw_event("keys");
+        UW_EVENT_NUMBERS(ev, {"keys", n});
+        uw_events_put(&r->events, ev);
+        uw_node_report_log(r, "loaded %u key%s from %s: %s", (unsigned)n, n == 1 ? "" : "s",
+                           f->file, uw_stack_is_radio(r->carrier)
+                                        ? "a radio or bus takes a new one at the next start"
+                                        : "sessions begin again");
+    }
+    if (news->list_number != 0) {
+        cJSON *ev = uw_event("revoked");
+        UW_EVENT_NUMBERS(ev, {"number", news->list_number}, {"devices", news->devices_n});
+        uw_events_put(&r->events, ev);
+        uw_node_report_log(r, "%u device%s revoked", (unsigned)news->devices_n,
+                           news->devices_n == 1 ? " is" : "s are");
+    }
+    if (news->list_number != 0 && uw_secure_keys_is_revoked(&f->keys, 0)) {
+        uw_node_report_revoked(r, f);
+    }
+    if (news->trouble[0] != '\0') {
+        report_warning(r, news->trouble);
+    }
+}
+
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
 {
     struct uw_node_report *r = arg;

@@ -98,6 +98,10 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event);
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event);
 void uw_node_report_device(void *arg, const char *device, bool gone);
 void uw_node_report_narrow(void *arg, const char *address, uint32_t segment_bytes);
+void uw_node_report_keys(void *arg, const struct uw_keyfile *f, const struct uw_keyfile_news *news);
+
+/* Report that this node's own device is revoked. */
+void uw_node_report_revoked(struct uw_node_report *r, const struct uw_keyfile *f);
 
 /* Finish. Returns UW_OK, or UW_ERR_IO when an event could not be written. */
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SENSORS_US 2000000u     /* some are behind a slow bus */
 
@@ -390,7 +391,8 @@ int uw_node_run(struct uw_node_file *file)
     r->report.broadcasts = uw_node_work_broadcasts(r->o);
     r->report.every_us = (uint64_t)(r->o->events_seconds * 1e6);
     uw_stop_init(&r->stop);
-    if (r->o->events != NULL && strcmp(r->o->events, "-") != 0) {
+    bool to_file = r->o->events != NULL && strcmp(r->o->events, "-") != 0;
+    if (to_file || isatty(STDIN_FILENO) == 0) {     /* else the end of a terminal is the node's */
         uw_stop_keep_hangup();
     }
     int rc = join_ranks(r, file, &status);
@@ -402,6 +404,7 @@ int uw_node_run(struct uw_node_file *file)
         uw_link_mpi_end(status);        /* of all ranks; this does not return then */
     }
     uw_node_net_close(&r->net);
+    uw_keyfile_close(&r->key);
     uw_node_work_close_direct(r);
     uw_link_mpi_end(0);
     uw_node_work_close_queries(r);

@@ -52,6 +52,7 @@ struct uw_node_work {
     struct uw_vitals vitals;            /* as read at sensors_us */
     bool sends_vitals;
     uint64_t sensors_us;                /* 0: never */
+    struct uw_keyfile key;          /* file NULL: none is needed */
     struct uw_node_net net;
     struct uw_node_report report;
     uint32_t incarnation;

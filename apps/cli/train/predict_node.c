@@ -14,6 +14,7 @@
 
 struct uw_predict_node {
     struct uw_predict_node_config config;
+    struct uw_keyfile key;
     struct uw_stack stack;
     struct uw_query_client client;
 };
@@ -84,21 +85,19 @@ int uw_predict_node_open(struct uw_predict_node **node,
                          struct uw_error *err)
 {
     struct uw_predict_node *n = calloc(1, sizeof *n);
-    uint8_t key[UW_KEY_BYTES] = {0};
-    bool exposed;
     *node = n;
     if (n == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
     n->config = *config;
-    int rc = config->no_tls ? UW_OK : uw_keyfile_read(config->key, key, &exposed, err);
+    int rc = config->no_tls ? UW_OK : uw_keyfile_open(&n->key, config->key, err);
     if (rc == UW_OK) {
         const struct uw_stack_config stack = {
             .carrier = config->link.at == UW_STACK_TCP ? UW_STACK_TCP : UW_STACK_UDP,
-            .plain = config->no_tls, .run = config->run, .key = key, .peers_n = 2};
+            .plain = config->no_tls, .run = config->run,
+            .keyfile = config->no_tls ? NULL : &n->key, .peers_n = 2};
         rc = uw_stack_open(&n->stack, &stack, err);
     }
-    uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         rc = uw_query_client_init(&n->client, n->stack.top, config->address,
                                   (uint32_t)uw_board_now_us());
@@ -122,6 +121,7 @@ void uw_predict_node_close(struct uw_predict_node *node)
 {
     if (node != NULL) {
         uw_stack_close(&node->stack);
+        uw_keyfile_close(&node->key);
         free(node);
     }
 }

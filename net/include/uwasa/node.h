@@ -53,6 +53,7 @@ UW_C_BEGIN
 #define UW_NODE_PULL_PEERS_MAX 8u
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
+struct uw_secure_keys;              /* uwasa/secure_keys.h */
 struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
@@ -72,6 +73,8 @@ struct uw_node_config {
     bool batteries_alike;           /* schedule random ignores peers' batteries; false: it draws by
                                        their charge (uwasa/peer_schedule.h) */
     struct uw_link *link;
+    struct uw_secure_keys *keys;    /* of the link, not one of frames: the node takes lists of
+                                       revoked devices and passes them on. NULL: it does not */
     struct uw_node_sleep sleep;     /* zeros: never sleeps. Modes gossip and broadcast only */
 
     const struct uw_params *params; /* uw_node_after_step mixes into x in place */

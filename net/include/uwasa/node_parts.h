@@ -32,6 +32,7 @@ struct uw_node_slices;
 struct uw_node_lanes;
 struct uw_node_codes;
 struct uw_node_guards;
+struct uw_node_revokes;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
@@ -76,6 +77,9 @@ extern const struct uw_node_codes uw_node_codes;
 /* Models that are far away are refused: uw_node_config.guard. */
 extern const struct uw_node_guards uw_node_guards;
 
+/* Lists of revoked devices are passed on: uw_node_config.keys. */
+extern const struct uw_node_revokes uw_node_revokes;
+
 /* The sentences of events. */
 extern const struct uw_node_sentences uw_node_sentences;
 
@@ -94,6 +98,7 @@ struct uw_node_parts {
     const struct uw_node_lanes *lanes;          /* NULL: the same */
     const struct uw_node_codes *codes;          /* NULL: the same */
     const struct uw_node_guards *guards;        /* NULL: as averages */
+    const struct uw_node_revokes *revokes;      /* NULL: as averages */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/secure.h - the secure channel: DTLS 1.2 with the run's key, as a link on top of a link
+ * uwasa/secure.h - the secure channel: DTLS 1.2 with the run's key, as a link on top of a link; or
+ * with keys of devices (uwasa/secure_keys.h)
  *
  * uw_secure_dtls wraps a lower link and is a link with secure == true: its messages come from peers
  * that hold the run's key, confidential, unmodified and not replayed. Stations are those of the
@@ -73,8 +74,9 @@ void uw_key_wipe(void *secret, size_t bytes);
 
 enum uw_secure_event_kind {
     UW_SECURE_PEER_UP,          /* authenticated: a session is up, or replaced the old one */
-    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer. Not
-                                   for a peer with a session, whose address may be forged */
+    UW_SECURE_PEER_REFUSED,     /* wrong key, a revoked one or wrong run; at most once per interval
+                                   and peer. Not for a peer with a session, whose address may be
+                                   forged */
     UW_SECURE_PEER_SILENT,      /* a handshake timed out */
     UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
     UW_SECURE_WARNING,          /* uwasa/secure_frames.h: a fault that needs an operator */
@@ -88,8 +90,11 @@ struct uw_secure_event {
     const char *text;           /* a sentence that names the peer's address */
 };
 
+struct uw_secure_keys;                  /* uwasa/secure_keys.h */
+
 struct uw_secure_dtls_config {
     struct uw_link *lower;              /* mtu at least UW_SECURE_LOWER_MTU_MIN */
+    struct uw_secure_keys *keys;        /* borrowed; NULL: `key` is all there is */
     uint8_t key[UW_KEY_BYTES];
     const char *identity;               /* the run's name, sent in the clear; 1 to 64 bytes */
     uint16_t sessions_n;                /* sessions up at once; 0: 32 */
@@ -153,6 +158,8 @@ struct uw_secure_dtls {
     uint8_t proof[16];
     uint64_t now_us;
     uint64_t started_us;            /* token bucket of handshakes that unknown peers start */
+    struct uw_secure_keys *keys;
+    uint32_t changes_n;             /* of keys: those that were followed */
     uint32_t report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     /* From the configuration. */

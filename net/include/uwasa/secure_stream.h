@@ -31,6 +31,7 @@
 UW_C_BEGIN
 
 struct uw_secure_stream_config {
+    struct uw_secure_keys *keys;        /* as in struct uw_secure_dtls_config */
     uint8_t key[UW_KEY_BYTES];
     const char *identity;               /* the run's name, sent in the clear; 1 to 64 bytes */
     void *memory;                       /* aligned as from malloc or an arena */
@@ -46,13 +47,14 @@ struct uw_secure_stream_config {
 
 struct uw_secure_stream_stats {
     uint64_t handshakes_n;      /* completed */
-    uint64_t refused_n;         /* wrong key or run */
+    uint64_t refused_n;         /* wrong key, a revoked one, or wrong run */
     uint64_t failed_n;          /* other errors */
 };
 
 struct uw_secure_stream {
     struct uw_stream_guard guard;
     struct uw_tls_engine *tls;
+    struct uw_secure_keys *keys;
     /* As in the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
