@@ -306,7 +306,7 @@ while read -r sentence from to; do      # of other programs: no word of damage; 
     grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
         { cat err >&2; fail "a state with $to"; }
 done <<END
-its.format.is.7,.that.of.this.version.is.3 "uwasa.version":"3" "uwasa.version":"7"
+its.format.is.7,.that.of.this.version.is.4 "uwasa.version":"4" "uwasa.version":"7"
 it.has.no.--start-spread "flag.start-spread": "fleg.start-spread":
 it.has.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
 END

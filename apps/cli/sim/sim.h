@@ -120,6 +120,13 @@ struct uw_sim_report {
     uint32_t exchanges_reported, exchanges_left_out, steps_reported;
 };
 
+/* What the nodes have done by the end of the run. Goodput is the time of all steps, divided by the
+ * time in which their nodes were there and had steps left. */
+struct uw_sim_work {
+    uint64_t least, most;                   /* steps of one node */
+    double mean, goodput;
+};
+
 /* The moment of a test. */
 struct uw_sim_moment {
     double epochs, virtual_seconds, bytes_sent;
@@ -220,7 +227,8 @@ void uw_sim_report_stopped(struct uw_sim_report *r, uint64_t step,
                            const struct uw_sim_score *score);
 
 /* Report the end of the run. */
-void uw_sim_report_done(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
+void uw_sim_report_done(struct uw_sim_report *r, const struct uw_sim_work *work,
+                        const struct uw_sim_score *score);
 
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);

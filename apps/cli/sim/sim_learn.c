@@ -310,6 +310,7 @@ int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l)
         l->behind++;
     }
     l->step++;
+    l->ended_us = l->step >= s->report.steps ? s->world.now_us - s->world.start_us : 0;
     s->least_n -= l->step == s->least + 1u;
     if (s->least_n == 0) {
         uw_sim_find_slowest(s);

@@ -621,11 +621,15 @@ void uw_sim_report_stopped(struct uw_sim_report *r, uint64_t step, const struct 
     uw_events_put(&r->events, ev);
 }
 
-static cJSON *done_event(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *s,
-                         const struct uw_node_counters *c)
+static cJSON *done_event(struct uw_sim_report *r, const struct uw_sim_work *work,
+                         const struct uw_sim_score *s, const struct uw_node_counters *c)
 {
     cJSON *ev = uw_event("done");
-    put_state(r, ev, step, s);
+    put_state(r, ev, work->least, s);
+    UW_EVENT_NUMBERS(ev, {"node_steps", (double)r->node_steps}, {"mean_steps", work->mean},
+                     {"most_steps", (double)work->most},
+                     {"mean_epochs", work->mean / (double)r->per_epoch},
+                     {"goodput", work->goodput});
     if (r->w->config.radio != NULL) {
         uint64_t busy_us, frames_n;
         uw_world_air(r->w, &busy_us, &frames_n);
@@ -669,12 +673,26 @@ static void print_exchanges(const struct uw_sim_report *r, const struct uw_node_
     }
 }
 
-void uw_sim_report_done(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *s)
+static void print_work(const struct uw_sim_report *r, const struct uw_sim_work *work)
+{
+    unsigned long long least = work->least, most = work->most;
+    printf("virtual time   %.3f s, ", virtual_s(r));
+    if (least == most) {
+        printf("%llu step%s each\n", least, least == 1 ? "" : "s");
+    } else {
+        printf("%.1f steps a node (%llu to %llu), %.4g epochs\n", work->mean, least, most,
+               work->mean / (double)r->per_epoch);
+    }
+    printf("goodput        %.1f %% of the time that nodes were there\n", 100.0 * work->goodput);
+}
+
+void uw_sim_report_done(struct uw_sim_report *r, const struct uw_sim_work *work,
+                        const struct uw_sim_score *s)
 {
     struct uw_node_counters c = uw_world_counters(r->w);
     double sent = (double)uw_world_sent_bytes(r->w);
     char text[UW_TEXT_BYTES];
-    cJSON *ev = done_event(r, step, s, &c);
+    cJSON *ev = done_event(r, work, s, &c);
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
     uw_progress_clear(&r->progress);
@@ -687,8 +705,7 @@ void uw_sim_report_done(struct uw_sim_report *r, uint64_t step, const struct uw_
     }
     printf(" (%.2f to %.2f)\n", 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
-    printf("virtual time   %.3f s, %llu step%s each\n", virtual_s(r), (unsigned long long)step,
-           step == 1 ? "" : "s");
+    print_work(r, work);
     printf("sent           %s", uw_text_bytes(sent, text));
     printf(", %s a node\n", uw_text_bytes(sent / (double)r->o->nodes, text));
     print_exchanges(r, &c);

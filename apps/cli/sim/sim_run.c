@@ -484,12 +484,29 @@ static int end_stopped(const struct uw_sim *s)
     return UW_EXIT_DONE;
 }
 
+static struct uw_sim_work work_of(const struct uw_sim *s)
+{
+    struct uw_sim_work work = {.least = s->least};
+    double trained_us = 0.0, there_us = 0.0;
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        const struct uw_sim_learner *l = &s->learners[i];
+        uint64_t until_us = l->ended_us != 0 ? l->ended_us : s->world.now_us - s->world.start_us;
+        work.most = l->step > work.most ? l->step : work.most;
+        work.mean += (double)l->step / (double)s->o->nodes;
+        trained_us += (double)l->step * (double)s->draw.fleet.devices[i].step_us;
+        there_us += (double)until_us * uw_sim_draw_there(&s->draw, i, until_us);
+    }
+    work.goodput = there_us > 0.0 ? trained_us / there_us : 0.0;
+    return work;
+}
+
 static void report_end(struct uw_sim *s)
 {
     if (s->stopped) {
         uw_sim_report_stopped(&s->report, s->least, s->scored ? &s->score : NULL);
     } else {
-        uw_sim_report_done(&s->report, s->least, &s->score);
+        const struct uw_sim_work work = work_of(s);
+        uw_sim_report_done(&s->report, &work, &s->score);
     }
 }
 

@@ -42,6 +42,7 @@ struct uw_sim_learner {
     struct uw_loader loader;
     struct uw_replica replica;      /* x and velocity are the world's */
     uint64_t step;                  /* steps ended in virtual time */
+    uint64_t ended_us;              /* of training, at the end of its last step; 0: not yet */
     uint64_t agree_until_us;        /* 0: still training */
     uint32_t agreed;                /* rounds since its last step */
     bool trains;                    /* a step is in progress ... */

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* Version of the file's format. New flags need no new version: they are compared by name. */
-#define STATE_VERSION 3u
+#define STATE_VERSION 4u
 
 /* The last eight bytes of the file, least significant first, are uw_hash64 of all bytes before.
  * They form a tensor, so that other programs can read the file. */
@@ -31,7 +31,7 @@
 
 /* A node's row of "learners": its state apart from vectors. */
 struct row {
-    uint64_t step, updates, epoch, position, trains, computed, left_us;
+    uint64_t step, updates, epoch, position, trains, computed, left_us, ended_us;
     double lr, momentum, loss, step_loss;
 };
 
@@ -260,6 +260,7 @@ static int write_learners(const struct uw_sim *s, struct sink *to)
                                .trains = l->trains,
                                .computed = l->trains && l->computed,
                                .left_us = left_us(s, &s->world.nodes[i]),
+                               .ended_us = l->ended_us,
                                .lr = (double)l->lr,
                                .momentum = (double)l->momentum,
                                .loss = l->loss,
@@ -583,6 +584,7 @@ static int read_learner(struct uw_sim *s, struct uw_sim_learner *l)
     l->trains = row.trains != 0;
     l->computed = row.computed != 0;
     s->left_us[l->place] = row.left_us;
+    l->ended_us = row.ended_us;
     l->lr = (float)row.lr;
     l->momentum = (float)row.momentum;
     l->loss = row.loss;
