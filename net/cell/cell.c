@@ -11,6 +11,8 @@
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
 #define TRIES_DEFAULT 5u
+#define HOLD_MIN_US 50000u          /* a wait for START that training spends idle ... */
+#define HOLD_MAX_US 300000u         /* ... is as long as such waits are, within these limits */
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
@@ -63,7 +65,7 @@ static void wait_for_start(struct uw_cell *c)
 {
     c->state = UW_CELL_WAITING;
     c->asks++;
-    c->since_us = c->repeat_us = c->now_us;
+    c->since_us = c->repeat_us = c->held_us = c->now_us;
 }
 
 void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit)
@@ -77,6 +79,9 @@ void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit)
     uw_cell_report(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
                    commit ? c->config.self : culprit);
     if (mine) {
+        if (c->ranks_n > 1) {
+            uw_deadline_add(&c->took, c->now_us - c->since_us);
+        }
         c->config.decided(c->config.arg, true, culprit);
         return;
     }
@@ -111,6 +116,11 @@ void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
         }
         return;
     }
+    bool same = m->ids_n == c->ranks_n &&
+                memcmp(m->ids, c->ranks, m->ids_n * sizeof m->ids[0]) == 0;
+    if (same || !c->lent) {     /* else it waited for a node that is gone */
+        uw_deadline_add(&c->waits, c->now_us - c->since_us);
+    }
     c->state = UW_CELL_IN_ROUND;
     c->group = m->group;
     c->round = m->round;
@@ -124,10 +134,14 @@ void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->ranks_n = m->ids_n;
     c->met = true;
     memcpy(c->ranks, m->ids, m->ids_n * sizeof m->ids[0]);
-    c->since_us = c->now_us;
+    c->since_us = c->moved_us = c->now_us;
+    c->step = 0;
     c->repeat_us = c->now_us + STATE_REPEAT_US;
     if (c->ranks_n > 1) {
         c->config.begin(c->config.arg);
+        if (c->decider != c->config.self) {
+            uw_cell_send_state(c, c->decider, c->group, c->round);
+        }
     } else {
         c->state = UW_CELL_HAS_RESULT;
     }
@@ -190,7 +204,14 @@ void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us)
     c->rms = rms;
     c->now_us = now_us;
     c->tries = 0;
+    c->lent = false;
     wait_for_start(c);
+}
+
+void uw_cell_hold(struct uw_cell *c, uint64_t now_us)
+{
+    c->lent = false;
+    c->held_us = now_us;
 }
 
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
@@ -324,6 +345,7 @@ void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_mess
     if (from == c->config.self || m->ids_n > UW_CELL_RANKS_MAX) {
         return;
     }
+    c->moved_us = from == c->decider ? now_us : c->moved_us;
     switch (m->act) {
     case UW_CELL_READY: uw_cell_head_ready(c, from, m); break;
     case UW_CELL_START: uw_cell_begin(c, from, m); break;
@@ -352,9 +374,41 @@ static uint32_t unheard_rank(const struct uw_cell *c)
                                                                               : UW_CELL_NOBODY;
 }
 
+/* Let training go on while this node waits for START longer than usual. */
+static void lend(struct uw_cell *c)
+{
+    uint64_t most_us = uw_deadline_us(&c->waits, 2, 4, HOLD_MIN_US, HOLD_MAX_US);
+    bool may = c->config.lend != NULL && !c->lent;
+    if (may && c->now_us - c->held_us > most_us) {
+        c->lent = true;
+        c->config.lend(c->config.arg);
+    }
+}
+
+/* Is the round at a standstill, and its decider silent, which would have polled the ranks? */
+static bool is_lost(struct uw_cell *c)
+{
+    uint32_t waits_for, step = c->config.progress(c->config.arg, &waits_for);
+    c->moved_us = step != c->step ? c->now_us : c->moved_us;
+    c->step = step;
+    return c->decider != c->config.self && !c->lent && !c->direct && !c->config.patient &&
+           c->now_us - c->moved_us > uw_cell_stall_us(c) + uw_cell_silent_us(c);
+}
+
+/* Ask all ranks for the outcome, when the decider does not tell it. */
+static void ask_ranks(struct uw_cell *c)
+{
+    for (uint32_t i = 0; i < c->ranks_n; i++) {
+        if (c->ranks[i] != c->config.self && c->ranks[i] != c->decider) {
+            uw_cell_send_state(c, c->ranks[i], c->group, c->round);
+        }
+    }
+}
+
 static void run_member(struct uw_cell *c)
 {
     if (c->state == UW_CELL_WAITING) {
+        lend(c);
         if (c->now_us - c->since_us > patience_us(c)) {
             c->state = UW_CELL_IDLE;
             c->config.give_up(c->config.arg);
@@ -374,8 +428,13 @@ static void run_member(struct uw_cell *c)
         /* Without this node's result there is no commit: giving up is safe. Once reported, only the
          * loss of the decider (uw_cell_gone) or the limit above ends its wait. */
         succeed(c, false);
+    } else if (is_lost(c) && c->state == UW_CELL_IN_ROUND) {
+        end_round(c, c->decider, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
+        if (is_lost(c)) {
+            ask_ranks(c);
+        }
         bool long_enough = c->now_us - c->since_us > UW_CELL_UNHEARD_US;
         uint32_t unheard = long_enough ? unheard_rank(c) : UW_CELL_NOBODY;
         if (unheard != UW_CELL_NOBODY) {

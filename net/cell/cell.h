@@ -30,6 +30,11 @@
  * while: rounds with a wary rank go by sweep, in which each rank judges what another one sends. No
  * rank is to blame for such a refusal.
  *
+ * Nobody waits idle for long. While no START comes, the parameters are lent to training, and are
+ * called for when the round begins. A rank that stalls makes the head poll, and is given up when it
+ * is silent for longer than rounds take. When the head itself is silent, a rank without a result
+ * ends the round, and a rank with one asks the others for the outcome.
+ *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
  * follow a START goes on without, too. Patient cells and the run's last average avoid no node. A
@@ -155,6 +160,9 @@ struct uw_cell_config {
     void (*decided)(void *arg, bool commit, uint32_t culprit);
     /* There is no node to average with: go on without. */
     void (*give_up)(void *arg);
+    /* The round does not begin soon: train on meanwhile. `begin` follows, and is done when the
+     * parameters are back (uw_cell_hold); or give_up. NULL: wait. */
+    void (*lend)(void *arg);
     /* Progress of the round: returns its step; sets the rank that it waits for, or UW_RANK_NONE. */
     uint32_t (*progress)(void *arg, uint32_t *waits_for);
     void (*report)(void *arg, const struct uw_cell_news *news);
@@ -195,10 +203,12 @@ struct uw_cell_head {
     uint32_t lost;                  /* the head that was lost */
     uint32_t counter;               /* of groups */
     uint64_t started_us, start_us;  /* begin of the current round; last START */
-    uint64_t deadline_us, poll_us;
+    uint64_t deadline_us;           /* of the round: then ranks are polled */
+    uint64_t poll_us, again_us;     /* the first poll, the next one */
+    uint64_t moved_us;              /* when `seen`, the progress of all ranks, last changed */
     uint64_t decided_us, informed_us;   /* the last decision; the last time it was sent */
-    uint32_t polls, progress;
-    struct uw_deadline spread, took;    /* time from the first to the last READY; of rounds */
+    uint32_t polls, progress, seen;
+    struct uw_deadline spread;      /* time from the first to the last READY */
     struct uw_cell_pair {
         uint32_t a, b;
         uint8_t strikes;
@@ -217,6 +227,11 @@ struct uw_cell {
     uint32_t asks;                  /* number of waits */
     uint64_t since_us, repeat_us;   /* begin of this state; next repetition of its message */
     uint32_t tries;                 /* aborted rounds since it is ready */
+    bool lent;                      /* the parameters, to training */
+    uint64_t held_us;               /* not lent since */
+    struct uw_deadline waits, took; /* for START; from there to the commit */
+    uint32_t step;                  /* of its all-reduce: */
+    uint64_t moved_us;              /* time of its last change, or of a message of the decider */
     float rms;                      /* of its parameters */
     uint32_t group, round, decider; /* decider: the group's head, or its successor */
     enum uw_allreduce_kind kind;
@@ -250,6 +265,9 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
 /* Request an average of this node's parameters, which have that rms. Ends with `decided` (commit),
  * or with `give_up`; after `decided` without commit it is retried. */
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
+
+/* The parameters that were lent are back. */
+void uw_cell_hold(struct uw_cell *c, uint64_t now_us);
 
 /* Is a round known to be over, or was the group's last round a later one? */
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);

@@ -12,7 +12,8 @@
 #define GATHER_MIN_US 1000000u
 #define OUTLIER_MEDIANS 32.0f
 #define ROUND_MIN_US 2000000u
-#define POLL_REPEAT_US 200000u
+#define POLL_MIN_US 50000u
+#define POLL_MAX_US 200000u
 #define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
 #define POLLS_MAX 4u                /* unanswered polls before a rank is the culprit */
 #define OWES_US 3000000u            /* a head repeats an outcome for so long */
@@ -25,11 +26,11 @@ static void begin_watch(struct uw_cell *c, bool taken_over)
     struct uw_cell_head *h = &c->h;
     h->deciding = true;
     h->taken_over = taken_over;
-    h->started_us = h->start_us = c->now_us;
-    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&h->took, 4, 8, ROUND_MIN_US,
+    h->started_us = h->start_us = h->moved_us = c->now_us;
+    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&c->took, 4, 8, ROUND_MIN_US,
                                                                   c->config.round_us));
     h->poll_us = c->now_us;
-    h->polls = h->progress = 0;
+    h->polls = h->progress = h->seen = 0;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         h->seats[i].ranked = h->seats[i].gone = false;
     }
@@ -340,7 +341,6 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
         s->ranked = false;
     }
     if (commit) {
-        uw_deadline_add(&h->took, c->now_us - h->started_us);
         uw_cell_joined(c);
     }
     const struct uw_cell_message m = {
@@ -374,6 +374,12 @@ static uint64_t start_again(struct uw_cell *c)
     return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
 }
 
+/* A round takes several times as long as an answer. */
+static uint64_t poll_us(const struct uw_cell *c)
+{
+    return uw_deadline_us(&c->took, 1, 0, 2u * POLL_MIN_US, 2u * POLL_MAX_US) / 2u;
+}
+
 static void poll(struct uw_cell *c)
 {
     const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = c->h.start.group,
@@ -381,7 +387,7 @@ static void poll(struct uw_cell *c)
     if (c->h.polls++ == 0) {
         c->h.poll_us = c->now_us;
     }
-    c->h.deadline_us = c->now_us + POLL_REPEAT_US;
+    c->h.again_us = c->now_us + poll_us(c);
     send_to_ranks(c, &m);
 }
 
@@ -426,6 +432,34 @@ static void give_up_stalled(struct uw_cell *c)
     decide(c, false, UW_CELL_NOBODY);
 }
 
+/* Poll the ranks when the round is late, or early if one is silent: the others need not wait for it
+ * until then. Returns the time of the next call; 0: all polls are sent and over. */
+static uint64_t wait_for_ranks(struct uw_cell *c, const struct uw_cell_tally *t)
+{
+    struct uw_cell_head *h = &c->h;
+    bool late = c->now_us >= h->deadline_us;
+    h->moved_us = t->progress != h->seen ? c->now_us : h->moved_us;
+    h->seen = t->progress;
+    uint64_t stall_us = h->moved_us + uw_cell_stall_us(c);
+    if (h->polls != 0 && !late && t->silent == UW_CELL_NOBODY && !t->out_of_reach) {
+        h->polls = 0;       /* all have answered */
+        h->moved_us = c->now_us;
+        return c->now_us;
+    }
+    if (h->polls == 0 && !late && !t->out_of_reach && c->now_us < stall_us) {
+        return uw_min_u64(start_again(c), uw_min_u64(h->deadline_us, stall_us));
+    }
+    if (h->polls != 0 && c->now_us < h->again_us) {
+        return h->again_us;
+    }
+    bool over = late || t->out_of_reach || c->now_us >= h->poll_us + uw_cell_silent_us(c);
+    if (h->polls < POLLS_MAX || !over) {
+        poll(c);
+        return h->again_us;
+    }
+    return 0;
+}
+
 static uint64_t watch(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
@@ -448,14 +482,9 @@ static uint64_t watch(struct uw_cell *c)
         settle(c, &t, h->lost);
         return c->now_us;
     }
-    bool early = t.out_of_reach && h->polls == 0;
-    if (c->now_us < h->deadline_us && !early) {
-        uint64_t again_us = start_again(c);
-        return again_us < h->deadline_us ? again_us : h->deadline_us;
-    }
-    if (h->polls < POLLS_MAX) {
-        poll(c);
-        return h->deadline_us;
+    uint64_t next_us = wait_for_ranks(c, &t);
+    if (next_us != 0) {
+        return next_us;
     }
     if (h->taken_over) {
         settle(c, &t, h->lost);

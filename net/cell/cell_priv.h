@@ -70,6 +70,11 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c);
  * UW_CELL_NOBODY: not known. */
 uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits);
 
+/* After so long without progress the decider polls the ranks; who is silent for so long then is
+ * lost to the round. */
+uint64_t uw_cell_stall_us(const struct uw_cell *c);
+uint64_t uw_cell_silent_us(const struct uw_cell *c);
+
 /* Does a message belong to an earlier wait of its sender? */
 bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
                      const struct uw_cell_message *m);

@@ -7,6 +7,11 @@
 #include "base/backoff.h"
 #include "base/bits.h"
 
+#define READY_FRESH_US 400000u      /* a node that repeats READY no more may be gone */
+#define STALL_MIN_US 100000u        /* a round usually takes longer than its longest pause */
+#define STALL_MAX_US 2000000u
+#define SILENT_MIN_US 400000u       /* more than the interval of STATE */
+
 static const struct uw_cell_member *find(const struct uw_cell *c, uint32_t id)
 {
     for (uint32_t i = 0; i < c->members_n; i++) {
@@ -77,7 +82,8 @@ struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id)
 
 bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s)
 {
-    return s->ready && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
+    return s->ready && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us &&
+           c->now_us - s->ready_us < READY_FRESH_US;
 }
 
 /* The next round waits for the ranks of the last one; a head that has seen none learns them from
@@ -306,6 +312,16 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c)
         }
     }
     return t;
+}
+
+uint64_t uw_cell_stall_us(const struct uw_cell *c)
+{
+    return uw_deadline_us(&c->took, 1, 0, STALL_MIN_US, STALL_MAX_US);
+}
+
+uint64_t uw_cell_silent_us(const struct uw_cell *c)
+{
+    return uw_deadline_us(&c->took, 2, 2, SILENT_MIN_US, c->config.round_us);
 }
 
 /* Only messages of the previous wait count as late: older ones do not survive that long, and a node

@@ -338,6 +338,32 @@ static void advance(struct uw_allreduce *a)
     }
 }
 
+/* Forget what was stored of another group. */
+static void begin_group(struct uw_allreduce *a, uint32_t group)
+{
+    memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
+    a->kept[0].steps_n = a->kept[1].steps_n = 0;
+    a->out_n = a->queue.n = 0;
+    uw_part_store_clear(&a->early, group);
+    memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
+    memset(a->ways, 0, a->config.ranks_max * sizeof *a->ways);
+}
+
+void uw_allreduce_expect(struct uw_allreduce *a, const struct uw_allreduce_round *round)
+{
+    if (a->r.group == round->group || round->segment_n != 0) {
+        return;
+    }
+    begin_group(a, round->group);
+    a->r = *round;
+    a->r.round--;
+    a->r.x = NULL;
+    a->r.ways = NULL;
+    a->state = UW_ALLREDUCE_DONE;
+    a->steps_n = 0;
+    a->owes_done = false;
+}
+
 void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
                         uint64_t now_us)
 {
@@ -367,12 +393,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->patience_us = same && learned_us > patience_us ? learned_us : patience_us;
     memset(a->got, 0, a->steps_max);
     if (!same) {
-        memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
-        a->kept[0].steps_n = a->kept[1].steps_n = 0;
-        a->out_n = a->queue.n = 0;
-        uw_part_store_clear(&a->early, round->group);
-        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
-        memset(a->ways, 0, a->config.ranks_max * sizeof *a->ways);
+        begin_group(a, round->group);
     }
     if (round->ways != NULL) {
         memcpy(a->ways, round->ways, round->ranks * sizeof *a->ways);

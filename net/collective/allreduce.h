@@ -194,8 +194,10 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
 /* Can no rank ask again for data that the next round overwrites? Then it may begin. */
 bool uw_allreduce_settled(const struct uw_allreduce *a);
 
-/* Begin a round; the last one is settled, or given up. Messages that arrive before are lost, and
- * asked for later. */
+/* A round begins later. Keep what arrives before; without this call it is lost, and asked for. */
+void uw_allreduce_expect(struct uw_allreduce *a, const struct uw_allreduce_round *round);
+
+/* Begin a round; the last one is settled, or given up. */
 void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
                         uint64_t now_us);
 

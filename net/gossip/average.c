@@ -28,6 +28,7 @@ uint32_t uw_average_next_round(struct uw_average *a, enum uw_average_scope *scop
     }
     a->taken = asked;
     a->settled = false;
+    uw_average_call(a, UW_AVERAGE_WHEN_DUE);
     *scope = (enum uw_average_scope)atomic_load_explicit(&a->asked_scope, memory_order_relaxed);
     return asked;
 }
@@ -80,6 +81,17 @@ void uw_average_ended(struct uw_average *a, enum uw_average_end how)
     atomic_store_explicit(&a->ended, a->taken, memory_order_release);
 }
 
+void uw_average_call(struct uw_average *a, enum uw_average_turn turn)
+{
+    atomic_store_explicit(&a->turn, (uint32_t)turn, memory_order_release);
+}
+
+void uw_average_lend(struct uw_average *a)
+{
+    uw_average_call(a, UW_AVERAGE_UNCALLED);
+    uw_average_ended(a, UW_AVERAGE_LENT);
+}
+
 /* ---- training thread ---- */
 
 static void begin_round(struct uw_average *a)
@@ -87,7 +99,7 @@ static void begin_round(struct uw_average *a)
     a->steps = 0;
     a->lr_sum = 0.0f;
     a->state = UW_AVERAGE_TRAIN;
-    a->ruled = a->added = false;
+    a->ruled = a->added = a->lent = false;
     a->scope = a->next;
     a->next = a->pairs ? UW_AVERAGE_PAIR : UW_AVERAGE_CELL;
 }
@@ -200,11 +212,30 @@ static void end_rule(struct uw_average *a, bool done)
     }
 }
 
+/* The network has handed x back before the round. Rules with a copy are applied in the round; its
+ * later steps do not count in L, by which outer momentum is multiplied. */
+static int take_lent(struct uw_average *a)
+{
+    a->state = UW_AVERAGE_TRAIN;
+    a->lent = true;
+    uw_image_release(&a->gossip->image, false);
+    if (a->ruled && !a->copies) {
+        end_rule(a, false);
+        uw_image_velocity(&a->gossip->image);
+        uw_gossip_recall(a->gossip, false);
+    }
+    a->ruled = false;
+    return 0;
+}
+
 /* The network has handed x back, averaged or restored. */
 static int take_back(struct uw_average *a, uint32_t step)
 {
     const struct uw_params *p = a->gossip->config.params;
     uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
+    if (how == UW_AVERAGE_LENT) {
+        return take_lent(a);
+    }
     bool mixed = how == UW_AVERAGE_ALONE && a->added && a->scope != UW_AVERAGE_RUN;
     bool done = how == UW_AVERAGE_DONE || mixed;
     if (a->state == UW_AVERAGE_WAIT) {
@@ -283,11 +314,19 @@ static int start(struct uw_average *a, const struct uw_node_progress *p)
     return rc == UW_ERR_AGAIN ? 0 : rc;
 }
 
+/* Does a round begin after so many steps? */
+static bool is_due(const struct uw_average *a, uint32_t steps)
+{
+    uint32_t turn = (uint32_t)atomic_load_explicit(&a->turn, memory_order_acquire);
+    return a->pace == UW_AVERAGE_NOW || turn == UW_AVERAGE_CALLED ||
+           (turn == UW_AVERAGE_WHEN_DUE && a->pace == UW_AVERAGE_BY_PERIOD &&
+            steps >= a->gossip->config.period_steps);
+}
+
 /* A retreat from pairs may follow any step. */
 bool uw_average_touches(const struct uw_average *a)
 {
-    bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&
-                                             a->steps + 1u >= a->gossip->config.period_steps);
+    bool due = is_due(a, a->steps + 1u);
     return a->state != UW_AVERAGE_TRAIN || a->scope != UW_AVERAGE_CELL || a->fresh || due ||
            uw_average_offers(a);
 }
@@ -317,15 +356,13 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
         }
     } else if (p->lr > 0.0f) {
         a->steps++;
-        a->lr_sum += p->lr;
+        a->lr_sum += a->lent && a->copies ? 0.0f : p->lr;   /* see take_lent */
         if (a->fresh) {
             learn_drift(a, p->step_loss);
         }
         flags = take_offer(a, p->step_loss) ? UW_NODE_MIXED : 0;
     }
-    bool due = a->pace == UW_AVERAGE_NOW ||
-               (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
-    if (!due && a->scope != UW_AVERAGE_RUN) {
+    if (!is_due(a, a->steps) && a->scope != UW_AVERAGE_RUN) {
         return flags;
     }
     a->last_loss = known(p->step_loss);

@@ -9,6 +9,9 @@
  *     training:  T steps, keep a copy, request(r) . . . . . . . . end of round, publish, T steps
  *     network:                          all-reduce in x, ended(r)
  *
+ * A round that does not begin soon does not stop the training: the network hands x back unchanged
+ * (uw_average_lend), and calls for it again when the round begins (uw_average_call).
+ *
  * The copy for an aborted round is the published snapshot. The mixing rule is then applied in two
  * parts, because the round's start is overwritten. Rules without these parts (uwasa/mix.h) keep the
  * snapshot, and the copy is in a vector of its own.
@@ -46,6 +49,7 @@ enum uw_average_scope {
 enum uw_average_end {
     UW_AVERAGE_NONE,                /* no node to average with: x is unchanged */
     UW_AVERAGE_ALONE,               /* a round of one: x is unchanged; ends being a newcomer */
+    UW_AVERAGE_LENT,                /* the round has not begun yet: x is unchanged */
     UW_AVERAGE_DONE
 };
 
@@ -61,6 +65,9 @@ enum uw_average_state {
 
 /* When a round begins: after T steps, not for now, or at once. */
 enum uw_average_pace { UW_AVERAGE_BY_PERIOD, UW_AVERAGE_HOLD, UW_AVERAGE_NOW };
+
+/* When training hands over while no round is under way: when it is due, never, or at once. */
+enum uw_average_turn { UW_AVERAGE_WHEN_DUE, UW_AVERAGE_UNCALLED, UW_AVERAGE_CALLED };
 
 struct uw_average {
     struct uw_gossip *gossip;       /* its configuration, snapshot and progress are used */
@@ -80,6 +87,7 @@ struct uw_average {
     atomic_uint_least32_t drift;                /* training: a float; uw_average_drift */
     atomic_bool offered;                        /* network sets it, training clears it */
     atomic_bool retreat;                        /* network: no more pairs */
+    atomic_uint_least32_t turn;                 /* network: enum uw_average_turn */
     float weight;                               /* network, before ended: the partner's share */
 
     /* network thread */
@@ -98,6 +106,7 @@ struct uw_average {
     bool ruled;                     /* the rule is applied in this round */
     bool follows;                   /* the drift is measured */
     bool added;                     /* the inbox was added in this round */
+    bool lent;                      /* x was lent in this round */
 };
 
 /* spare: as above; may be NULL */
@@ -129,6 +138,13 @@ bool uw_average_recalled(const struct uw_average *a);
 
 /* Network. The round that was handed over, once; 0: none. */
 uint32_t uw_average_next_round(struct uw_average *a, enum uw_average_scope *scope);
+
+/* Network, between next_round and ended. Hand the parameters back until they are called for. */
+void uw_average_lend(struct uw_average *a);
+
+/* Network, while training has the parameters that were lent: let it hand them over after its next
+ * step, not before the next call, or when its next round is due. */
+void uw_average_call(struct uw_average *a, enum uw_average_turn turn);
 
 /* Network. Let training add inbox to x, and clear it, after the next local step: a cell of one node
  * does not wait for a round. */

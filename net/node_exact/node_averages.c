@@ -322,7 +322,7 @@ static void take_of_rank(struct uw_node_state *s, const struct uw_cell *c, uint3
         return;
     }
     bool streamed = part->seq == UW_PART_STREAMED && part->type == UW_PART_DATA;
-    if (streamed && (c->state != UW_CELL_IN_ROUND || c->stream_n == 0)) {
+    if (streamed && (c->state != UW_CELL_IN_ROUND || c->lent || c->stream_n == 0)) {
         keep_ahead(s, part);
         return;
     }

@@ -57,6 +57,7 @@ struct uw_node_near {
     uint32_t hops;                  /* to the node whose identity is the cell's */
     uint64_t look_us;               /* time of the next check */
     uint64_t asked_us, back_us;     /* training last handed parameters over; got them back */
+    uint64_t lent_us;               /* they were lent to it: asked_us is later by that time */
     uint32_t train_us;              /* a round without its average, smoothed; 0: not known */
     float dear;                     /* recent excess cost of averages, in rounds' training */
     uint32_t left_n;                /* times that this node left a cell for its cost; decremented
@@ -81,6 +82,7 @@ struct uw_node_cell {
     struct uw_node_mate *mates;     /* [members_max] */
     struct uw_node_scope scopes[UW_NODE_SCOPES];
     struct uw_node_scope *asked;    /* the scope that has the parameters; NULL: training has them */
+    bool called;                    /* the cell's round begins when training hands them over */
     struct uw_average average;
     struct uw_allreduce allreduce;
     uint8_t *out;                   /* [buffer_bytes] a part to be sent */
@@ -164,8 +166,10 @@ static inline bool uw_node_own(const struct uw_node_state *s, uint32_t id)
  * takes it over from its neighbours while that node is alive. Returns the time of the next call. */
 uint64_t uw_node_near_step(struct uw_node_state *s);
 
-/* Training has handed its parameters over for an average; has them back (averaged: with others). */
+/* Training has handed its parameters over for an average; has them back (averaged: with others).
+ * Between the two they may be lent to it. */
 void uw_node_near_asked(struct uw_node_state *s);
+void uw_node_near_lent(struct uw_node_state *s);
 void uw_node_near_back(struct uw_node_state *s, bool averaged);
 
 /* node_divide.c */

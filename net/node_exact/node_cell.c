@@ -256,6 +256,14 @@ static void begin(void *arg)
         .judge = is_guarded(o) && o->cell.kind == UW_ALLREDUCE_SWEEP ? judge : NULL};
     memset(s->cell->far_n, 0, sizeof s->cell->far_n);
     r.x = vector_of(o, &r.size_n);
+    if (o->cell.lent) {
+        s->cell->called = true;
+        if (!o->cell.direct) {
+            uw_allreduce_expect(&s->cell->allreduce, &r);
+        }
+        uw_average_call(&s->cell->average, UW_AVERAGE_CALLED);
+        return;
+    }
     struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
@@ -284,10 +292,21 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
     s->bridge->due = s->bridge->inbox != NULL;     /* the next pull from another cell */
 }
 
+/* Training has the parameters, and the round does not begin, or was one of this node alone. */
+static void leave_lent(struct uw_node_scope *o, enum uw_average_turn turn)
+{
+    o->node->cell->called = false;
+    uw_average_call(&o->node->cell->average, turn);
+}
+
 static void decided(void *arg, bool commit, uint32_t culprit)
 {
     struct uw_node_scope *o = arg;
     struct uw_node_state *s = o->node;
+    if (o->cell.lent) {
+        leave_lent(o, commit ? UW_AVERAGE_WHEN_DUE : UW_AVERAGE_UNCALLED);
+        return;
+    }
     bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
     if (o->cell.direct) {
         s->config.parts->directs->decided(o, commit, culprit);
@@ -325,15 +344,29 @@ static void decided(void *arg, bool commit, uint32_t culprit)
 
 static void give_up(void *arg)
 {
-    give_back(arg, UW_AVERAGE_NONE);
+    struct uw_node_scope *o = arg;
+    if (o->cell.lent) {
+        leave_lent(o, UW_AVERAGE_WHEN_DUE);
+    } else {
+        give_back(o, UW_AVERAGE_NONE);
+    }
+}
+
+static void lend(void *arg)
+{
+    struct uw_node_state *s = ((struct uw_node_scope *)arg)->node;
+    s->cell->asked = NULL;
+    uw_node_near_lent(s);
+    uw_average_lend(&s->cell->average);
 }
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
 {
     const struct uw_node_scope *o = arg;
     *waits_for = UW_RANK_NONE;
-    return o->cell.direct ? o->node->config.parts->directs->progress(o->node)
-                          : uw_allreduce_progress(&o->node->cell->allreduce, waits_for);
+    return o->cell.lent     ? 0
+           : o->cell.direct ? o->node->config.parts->directs->progress(o->node)
+                            : uw_allreduce_progress(&o->node->cell->allreduce, waits_for);
 }
 
 static void report(void *arg, const struct uw_cell_news *news)
@@ -359,6 +392,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
     const struct uw_allreduce_config *a = &s->cell->allreduce.config;
     struct uw_node_scope *o = &s->cell->scopes[scope];
     bool pair = scope == UW_AVERAGE_PAIR;
+    bool lends = scope == UW_AVERAGE_CELL && !c->together && c->gradients == NULL;
     const struct uw_cell_config cell = {
         .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
@@ -368,6 +402,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = a->chunk_n,
         .is_last = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
+        .lend = lends ? lend : NULL,
         .progress = progress, .report = report, .deaf = pair ? NULL : deaf};
     o->node = s;
     o->scope = scope;
@@ -386,6 +421,29 @@ static bool vector_is_finite(const struct uw_node_scope *o)
     return uw_all_finite(x, n);
 }
 
+/* Training hands over parameters that were lent to it, and the cell still waits for its round or is
+ * in one. For another scope the cell goes on without. Returns whether they are for the cell. */
+static bool take_lent(struct uw_node_state *s, const struct uw_node_scope *o, bool finite)
+{
+    struct uw_node_scope *cell = &s->cell->scopes[UW_AVERAGE_CELL];
+    if (!cell->cell.lent || cell->cell.state == UW_CELL_IDLE) {
+        return false;
+    }
+    bool called = s->cell->called;
+    s->cell->called = false;
+    if (o != cell) {
+        uw_cell_withdraw(&cell->cell, s->now_us);
+        return false;
+    }
+    uw_cell_hold(&cell->cell, s->now_us);
+    if (!finite) {
+        uw_cell_withdraw(&cell->cell, s->now_us);
+    } else if (called) {
+        begin(cell);
+    }
+    return true;
+}
+
 /* Accept parameters that the training thread has handed over. */
 static void take_up(struct uw_node_state *s)
 {
@@ -400,8 +458,11 @@ static void take_up(struct uw_node_state *s)
     uw_node_bridge_keep(s);
     /* The rms is finite if all parameters are. */
     bool finite = s->cell->average.measured ? uw_all_finite(&rms, 1) : vector_is_finite(o);
+    s->counters.refused_nonfinite += finite ? 0 : 1u;
+    if (take_lent(s, o, finite)) {
+        return;
+    }
     if (!finite) {
-        s->counters.refused_nonfinite++;
         give_up(o);
     } else if (scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ask(s);

@@ -45,11 +45,21 @@ static bool found_name(const char *name, uint32_t *id)
 void uw_node_near_asked(struct uw_node_state *s)
 {
     struct uw_node_near *f = &s->cell->near;
+    if (f->lent_us != 0) {
+        f->asked_us += s->now_us - f->lent_us;
+        f->lent_us = 0;
+        return;
+    }
     f->asked_us = s->now_us;
     if (f->back_us != 0) {
         uint32_t us = (uint32_t)uw_min_u64(s->now_us - f->back_us, UINT32_MAX / 8u);
         f->train_us = f->train_us == 0 ? us : (uint32_t)((f->train_us * UINT64_C(3) + us) / 4u);
     }
+}
+
+void uw_node_near_lent(struct uw_node_state *s)
+{
+    s->cell->near.lent_us = s->now_us;
 }
 
 static uint64_t hold_us(const struct uw_node_near *f, uint32_t left_n)
@@ -61,6 +71,7 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
 {
     struct uw_node_near *f = &s->cell->near;
     f->back_us = s->now_us;
+    f->lent_us = 0;
     float over = averaged && f->train_us != 0
                      ? (float)(s->now_us - f->asked_us) / (float)f->train_us - DEAR_TIMES
                      : -DEAR_ROUNDS;

@@ -128,7 +128,7 @@ static void watch(struct average_world *a)
         }
         const struct uw_cell *c = cell_of(n);
         struct average_round *r = round_of(a, c->group, c->round);
-        if (in_round(c) && c->ranks_n > 1) {
+        if (in_round(c) && !c->lent && c->ranks_n > 1) {
             bool anew = r == NULL || ((r->began >> i & 1u) != 0 &&
                                       r->lives[i] != a->nodes[i].life);
             r = anew ? new_round(a, c) : r;

@@ -51,7 +51,6 @@ struct state {
     uint8_t *arenas;                /* of all nodes, node_bytes each */
     size_t node_bytes;
     struct uw_node_member *rows;    /* [members_max] */
-    uint32_t *cell_sizes;           /* [cells_n] */
     uint32_t active_n;
     uint32_t events_n;              /* of uw_world_next so far; wraps */
     bool training;
@@ -246,18 +245,13 @@ static void choose_seeds(const struct uw_world *w, struct seat *s, uint32_t seed
 
 /* ---- set-up ---- */
 
-/* Make the first average wait for the whole cell, or for all nodes. */
+/* Nodes have met before they train: the first average waits for those that are there. */
 static void set_cell(const struct uw_world *w, struct seat *s, struct uw_node_config *c)
 {
-    const struct state *e = w->state;
-    const struct uw_sim_fleet *f = w->config.fleet;
-    uint32_t cell = f->devices[s->node->place].cell;
-    if (c->mode == UW_NODE_ALLREDUCE) {
-        c->cell_first_n = f->devices_n;
-    } else if (c->mode == UW_NODE_HIERARCHICAL && cell != UW_SIM_NO_CELL) {
+    uint32_t cell = w->config.fleet->devices[s->node->place].cell;
+    if (c->mode == UW_NODE_HIERARCHICAL && cell != UW_SIM_NO_CELL) {
         snprintf(s->cell, sizeof s->cell, "cell%u", (unsigned)cell);
         c->cell = s->cell;
-        c->cell_first_n = e->cell_sizes[cell];
     }
 }
 
@@ -330,11 +324,9 @@ static int events_open(struct uw_world *w, struct uw_error *err)
     e->arenas = uw_sim_block_take(uw_size_mul(e->node_bytes, nodes));
     e->seats = calloc(nodes, sizeof *e->seats);
     e->rows = calloc(c->members_max, sizeof *e->rows);
-    e->cell_sizes = calloc(c->fleet->cells_n + 1u, sizeof *e->cell_sizes);
-    if (e->arenas == NULL || e->seats == NULL || e->rows == NULL || e->cell_sizes == NULL) {
+    if (e->arenas == NULL || e->seats == NULL || e->rows == NULL) {
         return UW_ERR_NOMEM;
     }
-    uw_sim_fleet_count(c->fleet, e->cell_sizes);
     rc = uw_sim_net_open(&e->net, &net);
     rc = rc < 0 ? rc : uw_sim_clock_open(&e->clock, nodes);
     return rc < 0 ? rc : open_seats(w, err);
@@ -682,7 +674,6 @@ static void events_close(struct uw_world *w)
     uw_sim_net_close(&e->net);
     uw_sim_clock_close(&e->clock);
     free(e->rows);
-    free(e->cell_sizes);
     uw_sim_block_give(e->arenas, uw_size_mul(e->node_bytes, w->config.fleet->devices_n));
     free(e->seats);
     free(e);
