@@ -16,20 +16,29 @@ static bool is_near(const struct uw_link_emulated *e, uint16_t station)
     return e->far != NULL && !e->far(e->far_arg, station);
 }
 
-static bool is_cut(const struct uw_link_emulated *e, uint16_t station, unsigned direction)
+static const struct uw_emulated_cut *find_cut(const struct uw_link_emulated *e,
+                                              uint16_t station)
 {
+    uint32_t i = 0;
+    while (i < e->cuts_n && e->cuts[i].station != station) {
+        i++;
+    }
+    return i < e->cuts_n ? &e->cuts[i] : NULL;
+}
+
+/* Is a message of so many bytes lost by a cut? */
+static bool is_cut(const struct uw_link_emulated *e, uint16_t station, unsigned direction,
+                   uint32_t bytes)
+{
+    const struct uw_emulated_cut *c = find_cut(e, station);
     if (is_near(e, station)) {
         return false;
     }
-    if ((e->cut_all & direction) != 0) {
-        return true;
+    if ((e->cut_all & direction) != 0 || c == NULL) {
+        return (e->cut_all & direction) != 0;
     }
-    for (uint32_t i = 0; i < e->cuts_n; i++) {
-        if (e->cuts[i].station == station) {
-            return (e->cuts[i].directions & direction) != 0;
-        }
-    }
-    return false;
+    uint32_t most = direction == UW_EMULATED_OUT && c->most_bytes != 0 ? c->most_bytes : UINT32_MAX;
+    return (c->directions & direction) != 0 || bytes > most;
 }
 
 static bool has_inward_cut(const struct uw_link_emulated *e)
@@ -54,7 +63,7 @@ static uint64_t release(struct uw_link_emulated *e)
             uw_emulated_path_pop(&e->out);      /* counted when it was sent */
             continue;
         }
-        if (is_cut(e, s->station, UW_EMULATED_OUT)) {
+        if (is_cut(e, s->station, UW_EMULATED_OUT, s->bytes)) {
             e->stats.lost_n++;
         } else {
             rc = uw_link_send(e->lower, s->station, s + 1, s->bytes);
@@ -102,7 +111,7 @@ static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *bu
     if (buf_bytes != 0) {
         memcpy(uw_emulated_path_room(p) + 1, buf, buf_bytes);
     }
-    bool cut = is_cut(e, to, UW_EMULATED_OUT);
+    bool cut = is_cut(e, to, UW_EMULATED_OUT, buf_bytes);
     bool sent = e->medium != NULL
                     ? uw_emulated_path_admit_waiting(p, e->now_us, to, buf_bytes, cut)
                     : uw_emulated_path_admit(p, e->now_us, to, buf_bytes, cut);
@@ -119,7 +128,7 @@ static int emulated_send(struct uw_link *link, uint16_t to, const void *buf, uin
     struct uw_link_emulated *e = (struct uw_link_emulated *)link;
     bool clear = is_near(e, to) ||
                  (uw_emulated_path_first(&e->out) == NULL && uw_emulated_path_is_clear(&e->out) &&
-                  e->medium == NULL && !is_cut(e, to, UW_EMULATED_OUT));
+                  e->medium == NULL && !is_cut(e, to, UW_EMULATED_OUT, buf_bytes));
     int rc;
     if (clear) {
         rc = uw_link_send(e->lower, to, buf, buf_bytes);
@@ -165,7 +174,7 @@ static int fill(struct uw_link_emulated *e)
             return rc;
         }
         if (rc < 0 || !uw_emulated_path_admit(p, e->now_us, from, (uint32_t)rc,
-                                              is_cut(e, from, UW_EMULATED_IN))) {
+                                              is_cut(e, from, UW_EMULATED_IN, (uint32_t)rc))) {
             e->link.stats.dropped_n++;
         }
     }
@@ -177,7 +186,7 @@ static int receive_queued(struct uw_link_emulated *e, uint16_t *from, void *buf,
     const struct uw_emulated_slot *s;
     while ((s = uw_emulated_path_first(&e->in)) != NULL && s->due_us <= e->now_us) {
         int rc = s->bytes <= cap_bytes ? (int)s->bytes : UW_ERR_TOOBIG;
-        bool lost = is_cut(e, s->station, UW_EMULATED_IN);
+        bool lost = is_cut(e, s->station, UW_EMULATED_IN, s->bytes);
         if (!lost && rc > 0) {
             memcpy(buf, s + 1, s->bytes);
         }
@@ -281,6 +290,25 @@ int uw_link_emulated_impair(struct uw_link_emulated *e, const struct uw_impairme
     return rc;
 }
 
+static int set_cut(struct uw_link_emulated *e, uint16_t station, uint8_t directions,
+                   uint32_t most_bytes)
+{
+    const struct uw_emulated_cut *known = find_cut(e, station);
+    uint32_t at = known != NULL ? (uint32_t)(known - e->cuts) : e->cuts_n;
+    if (directions == 0 && most_bytes == 0) {
+        if (known != NULL) {
+            e->cuts[at] = e->cuts[--e->cuts_n];
+        }
+        return UW_OK;
+    }
+    if (at == UW_EMULATED_CUTS_MAX) {
+        return UW_ERR_FULL;
+    }
+    e->cuts[at] = (struct uw_emulated_cut){most_bytes, station, directions};
+    e->cuts_n += known == NULL;
+    return UW_OK;
+}
+
 int uw_link_emulated_cut(struct uw_link_emulated *e, uint16_t station, unsigned directions)
 {
     uint8_t bits = (uint8_t)(directions & UW_EMULATED_BOTH);
@@ -288,24 +316,14 @@ int uw_link_emulated_cut(struct uw_link_emulated *e, uint16_t station, unsigned 
         e->cut_all = bits;
         return UW_OK;
     }
-    for (uint32_t i = 0; i < e->cuts_n; i++) {
-        if (e->cuts[i].station == station) {
-            e->cuts[i].directions = bits;
-            if (bits == 0) {
-                e->cuts[i] = e->cuts[--e->cuts_n];
-            }
-            return UW_OK;
-        }
-    }
-    if (bits == 0) {
-        return UW_OK;
-    }
-    if (e->cuts_n == UW_EMULATED_CUTS_MAX) {
-        return UW_ERR_FULL;
-    }
-    e->cuts[e->cuts_n].station = station;
-    e->cuts[e->cuts_n++].directions = bits;
-    return UW_OK;
+    const struct uw_emulated_cut *c = find_cut(e, station);
+    return set_cut(e, station, bits, c != NULL ? c->most_bytes : 0);
+}
+
+int uw_link_emulated_narrow(struct uw_link_emulated *e, uint16_t station, uint32_t most_bytes)
+{
+    const struct uw_emulated_cut *c = find_cut(e, station);
+    return set_cut(e, station, c != NULL ? c->directions : 0, most_bytes);
 }
 
 static uint32_t out_queue(const struct uw_link_emulated_config *c)

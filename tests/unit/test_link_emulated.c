@@ -289,6 +289,36 @@ static void test_emulated_cuts_are_per_station_and_direction_and_heal(void **sta
     assert_int_equal(uw_link_emulated_cut(&emulated, 99, UW_EMULATED_OUT), UW_ERR_FULL);
 }
 
+/* Next to a cut, which stays. */
+static void test_emulated_narrow_path_loses_what_is_larger_to_one_station(void **state)
+{
+    (void)state;
+    uint8_t buf[MTU] = {0};
+    uint16_t from;
+    assert_int_equal(open_emulated(none, none, 8, 8), UW_OK);
+    assert_int_equal(uw_link_emulated_narrow(&emulated, 1, 10), UW_OK);
+    for (uint32_t bytes = 9; bytes <= 11; bytes++) {
+        for (uint16_t other = 1; other <= 2; other++) {
+            bool lost = other == 1 && bytes > 10;
+            assert_int_equal(uw_link_send(&emulated.link, other, buf, bytes), UW_OK);
+            assert_int_equal(uw_link_recv(&ends[other].link, &from, buf, sizeof buf),
+                             lost ? UW_ERR_AGAIN : (int)bytes);
+            assert_int_equal(uw_link_send(&ends[other].link, 0, buf, bytes), UW_OK);
+            assert_int_equal(uw_link_recv(&emulated.link, &from, buf, sizeof buf), bytes);
+        }
+    }
+    assert_int_equal(uw_link_emulated_cut(&emulated, 1, UW_EMULATED_IN), UW_OK);
+    assert_int_equal(uw_link_send(&emulated.link, 1, buf, 11), UW_OK);
+    assert_int_equal(uw_link_recv(&ends[1].link, &from, buf, sizeof buf), UW_ERR_AGAIN);
+    assert_int_equal(uw_link_emulated_narrow(&emulated, 1, 0), UW_OK);
+    assert_int_equal(uw_link_send(&emulated.link, 1, buf, 11), UW_OK);
+    assert_int_equal(uw_link_recv(&ends[1].link, &from, buf, sizeof buf), 11);
+    assert_int_equal(uw_link_send(&ends[1].link, 0, buf, 1), UW_OK);
+    assert_int_equal(uw_link_recv(&emulated.link, &from, buf, sizeof buf), UW_ERR_AGAIN);
+    assert_int_equal(uw_link_emulated_cut(&emulated, 1, 0), UW_OK);
+    assert_int_equal(emulated.cuts_n, 0);
+}
+
 static void test_emulated_cut_loses_what_is_on_its_way(void **state)
 {
     (void)state;
@@ -393,6 +423,7 @@ int main(void)
         CASE(test_emulated_drop_list_loses_exactly_what_it_names),
         CASE(test_emulated_receive_side_suffers_as_well),
         CASE(test_emulated_cuts_are_per_station_and_direction_and_heal),
+        CASE(test_emulated_narrow_path_loses_what_is_larger_to_one_station),
         CASE(test_emulated_cut_loses_what_is_on_its_way),
         CASE(test_emulated_full_queue_answers_again_until_something_has_left),
         CASE(test_emulated_message_that_is_not_taken_holds_up_others_for_a_while_only),

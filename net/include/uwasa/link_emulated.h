@@ -130,7 +130,11 @@ struct uw_link_emulated {
     /* as in the configuration */
     bool (*far)(void *arg, uint16_t station);
     void *far_arg;
-    struct { uint16_t station; uint8_t directions; } cuts[UW_EMULATED_CUTS_MAX];
+    struct uw_emulated_cut {
+        uint32_t most_bytes;        /* 0: any */
+        uint16_t station;
+        uint8_t directions;
+    } cuts[UW_EMULATED_CUTS_MAX];
     uint32_t cuts_n;
     uint8_t cut_all;
 };
@@ -157,6 +161,12 @@ int uw_link_emulated_impair(struct uw_link_emulated *e, const struct uw_impairme
  *
  * Returns UW_OK, UW_ERR_FULL (UW_EMULATED_CUTS_MAX stations are cut). */
 int uw_link_emulated_cut(struct uw_link_emulated *e, uint16_t station, unsigned directions);
+
+/* Lose messages to a station of more than so many bytes, without a word, as a path does that does
+ * not report its MTU (a black hole); 0: none.
+ *
+ * Returns UW_OK, UW_ERR_FULL (UW_EMULATED_CUTS_MAX stations are cut or narrow). */
+int uw_link_emulated_narrow(struct uw_link_emulated *e, uint16_t station, uint32_t most_bytes);
 
 UW_C_END
 #endif
