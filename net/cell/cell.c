@@ -13,6 +13,7 @@
 #define TRIES_DEFAULT 5u
 #define HOLD_MIN_US 50000u          /* a wait for START that training spends idle ... */
 #define HOLD_MAX_US 300000u         /* ... is as long as such waits are, within these limits */
+#define DEAF_LEAST 8u                /* nodes that READY lists, beside the ranks */
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
@@ -68,8 +69,50 @@ static void wait_for_start(struct uw_cell *c)
     c->since_us = c->repeat_us = c->held_us = c->now_us;
 }
 
-void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit)
+/* Is it among the first n? */
+static bool lists(const uint32_t *ids, uint32_t n, uint32_t id)
 {
+    uint32_t i = 0;
+    while (i < n && ids[i] != id) {
+        i++;
+    }
+    return i < n;
+}
+
+/* Stay out of rounds with a node for a while. */
+static void part_from(struct uw_cell *c, uint32_t id, bool sure)
+{
+    struct uw_cell_apart *a = c->apart;
+    for (uint32_t i = 1; i < UW_CELL_APART && a->id != id; i++) {
+        struct uw_cell_apart *other = &c->apart[i];
+        a = other->id == id || other->until_us < a->until_us ? other : a;
+    }
+    if (a->id != id) {
+        *a = (struct uw_cell_apart){.id = id};
+    }
+    bool once = !sure && a->strikes == 0;
+    uint64_t us = uw_backoff_us(UW_CELL_PART_US, &a->strikes, UW_CELL_AVOID_DOUBLINGS);
+    a->until_us = c->now_us + (once ? UW_CELL_AVOID_US : us);
+}
+
+static void learn(struct uw_cell *c, bool commit, const struct uw_cell_message *m)
+{
+    for (uint32_t i = 0; i < 2u && m != NULL && m->ids_n == 2u; i++) {
+        if (m->ids[i] == c->config.self && m->ids[1u - i] != UW_CELL_NOBODY) {
+            part_from(c, m->ids[1u - i], m->step != 0);
+        }
+    }
+    for (uint32_t i = 0; i < UW_CELL_APART && commit; i++) {
+        if (lists(c->ranks, c->ranks_n, c->apart[i].id)) {
+            c->apart[i] = (struct uw_cell_apart){.id = UW_CELL_NOBODY};
+        }
+    }
+}
+
+void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit,
+                      const struct uw_cell_message *m)
+{
+    learn(c, commit, m);
     /* A rank without a result cannot commit. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
     c->state = UW_CELL_IDLE;
@@ -230,7 +273,8 @@ static void end_round(struct uw_cell *c, uint32_t culprit, bool blameless)
     uint32_t decider = c->decider;
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = c->group, .round = c->round,
                                 .status = UW_CELL_ABORTED, .culprit = culprit};
-    uw_cell_conclude(c, false, culprit);
+    const struct uw_cell_message pair = {.ids_n = 2, .ids = {c->config.self, culprit}};
+    uw_cell_conclude(c, false, culprit, culprit != c->config.self ? &pair : NULL);
     c->direct = m.direct = blameless || (c->direct && culprit == UW_CELL_NOBODY);
     send_to(c, decider, &m);
 }
@@ -243,19 +287,18 @@ void uw_cell_refuse(struct uw_cell *c, bool blameless, uint64_t now_us)
     }
 }
 
-/* Nodes that this one does not hear: as its owner says, and those that it ended rounds for. */
-static void add_deaf(struct uw_cell *c, struct uw_cell_message *m)
+uint32_t uw_cell_deaf(const struct uw_cell *c, uint64_t now_us, uint32_t ids[UW_CELL_DEAF_MAX])
 {
-    m->deaf_n = c->config.deaf != NULL ? c->config.deaf(c->config.arg, m->deaf) : 0;
-    for (uint32_t i = 0; i < UW_CELL_DEAF_MAX && m->deaf_n < UW_CELL_DEAF_MAX; i++) {
-        bool listed = c->unheard[i] == UW_CELL_NOBODY || uw_cell_reaches(c, c->unheard[i]);
-        for (uint32_t k = 0; k < m->deaf_n; k++) {
-            listed = listed || m->deaf[k] == c->unheard[i];
-        }
-        if (!listed) {
-            m->deaf[m->deaf_n++] = c->unheard[i];
+    uint32_t n = c->config.deaf != NULL ? c->config.deaf(c->config.arg, ids) : 0;
+    for (uint32_t i = 0; i < UW_CELL_APART && n < UW_CELL_DEAF_MAX; i++) {
+        const struct uw_cell_apart *a = &c->apart[i];
+        bool apart = a->id != UW_CELL_NOBODY &&
+                     (now_us < a->until_us || !uw_cell_reaches(c, a->id));
+        if (apart && !lists(ids, n, a->id)) {
+            ids[n++] = a->id;
         }
     }
+    return n;
 }
 
 static void send_ready(struct uw_cell *c, enum uw_cell_status status)
@@ -267,7 +310,9 @@ static void send_ready(struct uw_cell *c, enum uw_cell_status status)
                                 .stream_n = c->config.stream_n,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
-    add_deaf(c, &m);
+    /* A message takes so many identities (node_averages.c). */
+    uint32_t most = c->config.ranks_max - m.ids_n + DEAF_LEAST;
+    m.deaf_n = uw_min_u32(uw_cell_deaf(c, c->now_us, m.deaf), most);
     if (c->head == c->config.self) {
         uw_cell_head_ready(c, c->head, &m);
     } else if (c->head != UW_CELL_NOBODY) {
@@ -321,7 +366,7 @@ static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell
         return;
     }
     if (uw_cell_is_decided(m->status)) {
-        uw_cell_conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
+        uw_cell_conclude(c, m->status == UW_CELL_COMMITTED, m->culprit, m);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
         succeed(c, true);
     }
@@ -422,7 +467,7 @@ static void run_member(struct uw_cell *c)
         return;
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
-        uw_cell_conclude(c, false, c->decider);
+        uw_cell_conclude(c, false, c->decider, NULL);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
         /* Without this node's result there is no commit: giving up is safe. Once reported, only the
@@ -438,7 +483,6 @@ static void run_member(struct uw_cell *c)
         bool long_enough = c->now_us - c->since_us > UW_CELL_UNHEARD_US;
         uint32_t unheard = long_enough ? unheard_rank(c) : UW_CELL_NOBODY;
         if (unheard != UW_CELL_NOBODY) {
-            c->unheard[c->unheard_n++ % UW_CELL_DEAF_MAX] = unheard;
             end_round(c, unheard, false);
             return;
         }

@@ -23,8 +23,9 @@
  *
  * Two nodes that do not hear each other are in no round together. A node reports in READY whom
  * others hear and it does not; and where a round stalls, the rank that is behind and the one that
- * it waits for are taken for such a pair for a while. The head, of those who hear most, leaves out
- * as few as it can, another one each time; who is left out is informed and goes on without.
+ * it waits for are taken for such a pair, and remember it for a while. The head, of those who hear
+ * most, leaves out as few as it can, another one each time; who is left out is informed and goes on
+ * without.
  *
  * Where an average was too far from a node's parameters, that node refuses it and is wary for a
  * while: rounds with a wary rank go by sweep, in which each rank judges what another one sends. No
@@ -61,8 +62,8 @@
 #define UW_CELL_NOBODY 0u           /* no identity */
 #define UW_CELL_HINTS 6u            /* numbers of the owner that a head sends with a round */
 #define UW_CELL_LOG 8u              /* stored decisions */
-#define UW_CELL_DEAF_MAX 8u         /* nodes that a node says it does not hear */
-#define UW_CELL_BROKEN 8u           /* pairs that stalled a round, stored by a head */
+#define UW_CELL_DEAF_MAX 32u        /* nodes that a node says it does not hear */
+#define UW_CELL_APART 8u            /* nodes with which it stalled a round, stored for a while */
 
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
@@ -82,7 +83,8 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start; ready: sweep of a wary node */
     bool direct;                    /* start: average between the devices (node_direct.h) instead;
                                        state aborted: no rank is to blame */
-    uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
+    uint32_t step, waits_for;       /* state running: of the all-reduce; an identity. state aborted,
+                                       ids: step 0: it may be an accident */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY; to the head: a
                                        rank that the sender does not hear. Of no group,
                                        from the head: the receiver: it has diverged; the head: the
@@ -96,7 +98,8 @@ struct uw_cell_message {
     uint32_t stream_n;              /* as chunk_n; start: set by choose */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
-    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
+    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round;
+                                           state aborted: two that do not hear each other */
     uint32_t deaf_n, deaf[UW_CELL_DEAF_MAX];    /* ready: nodes that others hear, but not it */
 };
 
@@ -105,6 +108,7 @@ struct uw_cell_member {
     uint32_t id;                    /* not 0 */
     uint32_t weight;                /* to be head */
     uint32_t deaf;                  /* nodes that others hear, but not it: fewer lead */
+    uint32_t head;                  /* whom it follows; UW_CELL_NOBODY: not known */
     bool usable;                    /* can be reached now; ignored for this node */
 };
 
@@ -145,6 +149,8 @@ struct uw_cell_config {
     uint32_t first_n;               /* nodes that the first round waits for; 0: reachable ones */
     bool is_last;                   /* the run's last average: nodes may leave after a round */
     bool patient;                   /* rounds wait for slow and silent nodes, too */
+    bool lasting;                   /* ranks stay together after a round: the next one does not wait
+                                       for nodes that it left out */
     uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
     uint32_t tries_max;             /* aborted rounds before it goes on without; 0: 5 */
     void *arg;
@@ -187,9 +193,9 @@ struct uw_cell_seat {
     uint64_t since_us, ready_us;    /* ready since; last READY */
     uint64_t heard_us;              /* last message in this round */
     bool uninformed;                /* may not know the outcome */
-    uint8_t strikes, deaf_n;
-    uint32_t deaf[UW_CELL_DEAF_MAX];
-    uint32_t left_out;              /* rounds without it since its last one */
+    uint8_t strikes;
+    uint64_t deaf;                  /* bits of seats that it does not hear */
+    uint32_t left_out;              /* rounds without it since its last one; it is waited for */
     uint32_t unheard;               /* the rank that it ended the round for; UW_CELL_NOBODY: none */
     uint64_t avoid_until_us;
 };
@@ -208,12 +214,8 @@ struct uw_cell_head {
     uint64_t moved_us;              /* when `seen`, the progress of all ranks, last changed */
     uint64_t decided_us, informed_us;   /* the last decision; the last time it was sent */
     uint32_t polls, progress, seen;
+    uint64_t progress_us, gap_us;   /* last progress; the longest time without, smoothed */
     struct uw_deadline spread;      /* time from the first to the last READY */
-    struct uw_cell_pair {
-        uint32_t a, b;
-        uint8_t strikes;
-        uint64_t until_us;          /* not in one round before */
-    } broken[UW_CELL_BROKEN];
 };
 
 struct uw_cell {
@@ -247,7 +249,11 @@ struct uw_cell {
         bool committed;
     } log[UW_CELL_LOG];
     uint32_t log_n, noted_n;
-    uint32_t unheard[UW_CELL_DEAF_MAX], unheard_n;  /* ranks that it ended rounds for, in turn */
+    struct uw_cell_apart {
+        uint32_t id;
+        uint8_t strikes;
+        uint64_t until_us;          /* not in one round with it before */
+    } apart[UW_CELL_APART];
     struct uw_cell_head h;
 };
 
@@ -268,6 +274,9 @@ void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
 
 /* The parameters that were lent are back. */
 void uw_cell_hold(struct uw_cell *c, uint64_t now_us);
+/* List up to UW_CELL_DEAF_MAX nodes that are in no round with this one: those of the callback deaf,
+ * and those with which it stalled one. Returns their number. */
+uint32_t uw_cell_deaf(const struct uw_cell *c, uint64_t now_us, uint32_t ids[UW_CELL_DEAF_MAX]);
 
 /* Is a round known to be over, or was the group's last round a later one? */
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);

@@ -11,7 +11,11 @@
 
 #define GATHER_MIN_US 1000000u
 #define OUTLIER_MEDIANS 32.0f
-#define ROUND_MIN_US 2000000u
+#define ROUND_MIN_US 2000000u       /* without progress, and a round is watched closely */
+#define ARRIVED_MOST 0x8000u        /* a part of what a rank waits for: its last chunk is small */
+#define GAP_TIMES 2u                /* as long without progress as never before, ... */
+#define GAP_MOST_US 8000000u        /* ... or so long */
+#define GAP_PARTS 64u               /* smoothing */
 #define POLL_MIN_US 50000u
 #define POLL_MAX_US 200000u
 #define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
@@ -26,9 +30,11 @@ static void begin_watch(struct uw_cell *c, bool taken_over)
     struct uw_cell_head *h = &c->h;
     h->deciding = true;
     h->taken_over = taken_over;
-    h->started_us = h->start_us = h->moved_us = c->now_us;
-    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&c->took, 4, 8, ROUND_MIN_US,
-                                                                  c->config.round_us));
+    h->started_us = h->start_us = h->moved_us = h->progress_us = c->now_us;
+    h->deadline_us = c->now_us + (taken_over          ? 0
+                                  : !h->start.direct ? ROUND_MIN_US
+                                                     : uw_deadline_us(&c->took, 4, 8, ROUND_MIN_US,
+                                                                      c->config.round_us));
     h->poll_us = c->now_us;
     h->polls = h->progress = h->seen = 0;
     for (uint32_t i = 0; i < h->seats_n; i++) {
@@ -128,8 +134,11 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->chunk_n = m->chunk_n;
     seat->stream_n = m->stream_n;
     seat->wary = m->kind == UW_ALLREDUCE_SWEEP;
-    seat->deaf_n = (uint8_t)uw_min_u32(m->deaf_n, UW_CELL_DEAF_MAX);
-    memcpy(seat->deaf, m->deaf, seat->deaf_n * sizeof m->deaf[0]);
+    seat->deaf = 0;
+    for (uint32_t i = 0; i < m->deaf_n; i++) {
+        const struct uw_cell_seat *other = uw_cell_seat_of(c, m->deaf[i]);
+        seat->deaf |= other != NULL ? UINT64_C(1) << (other - h->seats) : 0;
+    }
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -182,6 +191,7 @@ static void report_late(struct uw_cell *c)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
         if (uw_cell_is_expected(c, &c->h.seats[i]) && !c->h.seats[i].ready) {
+            c->h.seats[i].left_out = 0;     /* it misses its turn */
             uw_cell_report(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
         }
     }
@@ -324,7 +334,9 @@ static uint64_t gather(struct uw_cell *c)
 
 /* ---- watch a round, decide it, and deliver the outcome ---- */
 
-static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
+/* pair  the ids and step of a message about two ranks between which it stalled; NULL: it did not */
+static void decide(struct uw_cell *c, bool commit, uint32_t culprit,
+                   const struct uw_cell_message *pair)
 {
     struct uw_cell_head *h = &c->h;
     h->deciding = false;
@@ -340,17 +352,17 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
         s->uninformed = s->ranked && !s->gone && s->id != c->config.self && c->config.is_last;
         s->ranked = false;
     }
-    if (commit) {
-        uw_cell_joined(c);
-    }
-    const struct uw_cell_message m = {
-        .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
-        .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
+    struct uw_cell_message m = pair != NULL ? *pair : (struct uw_cell_message){.step = 0};
+    m.act = UW_CELL_STATE;
+    m.group = h->start.group;
+    m.round = h->start.round;
+    m.status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
+    m.culprit = culprit;
     send_to_ranks(c, &m);
     h->decided_us = h->informed_us = c->now_us;
     enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
     if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
-        uw_cell_conclude(c, commit, culprit);
+        uw_cell_conclude(c, commit, culprit, &m);
     } else if (h->start.ids_n > 1) {
         uw_cell_note(c, m.group, m.round, commit);
     }
@@ -395,7 +407,7 @@ static void poll(struct uw_cell *c)
 static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lost)
 {
     bool commit = t->prepared_n == t->left_n && 2u * t->prepared_n > t->ranks_n;
-    decide(c, commit, lost);
+    decide(c, commit, lost, NULL);
 }
 
 static void report_broken(struct uw_cell *c, uint32_t a, uint32_t b)
@@ -422,14 +434,34 @@ static bool report_unheard(struct uw_cell *c)
 /* All ranks answer, but a round does not end: two of them do not hear each other. */
 static void give_up_stalled(struct uw_cell *c)
 {
-    uint32_t waits, culprit = c->h.start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c, &waits);
-    if (culprit == UW_CELL_NOBODY || culprit == waits) {
-        decide(c, false, c->h.start.direct ? UW_CELL_NOBODY : waits);
+    struct uw_cell_message m = {.ids_n = 2};
+    if (!c->h.start.direct) {
+        m.ids[1] = uw_cell_culprit(c, &m.ids[0], &m.step);
+        m.step = m.step <= ARRIVED_MOST && c->h.start.stream_n == 0;
+    }
+    if (m.ids[1] == UW_CELL_NOBODY || m.ids[1] == m.ids[0]) {
+        decide(c, false, m.ids[0], NULL);
         return;
     }
-    uw_cell_part(c, waits, culprit);
-    report_broken(c, waits, culprit);
-    decide(c, false, UW_CELL_NOBODY);
+    report_broken(c, m.ids[0], m.ids[1]);
+    decide(c, false, UW_CELL_NOBODY, &m);
+}
+
+/* A round that makes progress has time, up to the longest that is configured. */
+static void extend(struct uw_cell *c, const struct uw_cell_tally *t)
+{
+    struct uw_cell_head *h = &c->h;
+    if (t->progress == h->progress || h->start.direct || h->taken_over) {
+        return;
+    }
+    uint64_t gap_us = c->now_us - h->progress_us;
+    h->gap_us = gap_us > h->gap_us ? gap_us : h->gap_us - (h->gap_us - gap_us) / GAP_PARTS;
+    h->progress_us = c->now_us;
+    h->progress = t->progress;
+    h->polls = 0;
+    uint64_t wait_us = uw_min_u64(GAP_TIMES * h->gap_us, GAP_MOST_US);
+    wait_us = uw_max_u64(wait_us, ROUND_MIN_US);
+    h->deadline_us = uw_min_u64(c->now_us + wait_us, h->started_us + c->config.round_us);
 }
 
 /* Poll the ranks when the round is late, or early if one is silent: the others need not wait for it
@@ -453,7 +485,8 @@ static uint64_t wait_for_ranks(struct uw_cell *c, const struct uw_cell_tally *t)
         return h->again_us;
     }
     bool over = late || t->out_of_reach || c->now_us >= h->poll_us + uw_cell_silent_us(c);
-    if (h->polls < POLLS_MAX || !over) {
+    bool answered = h->polls != 0 && t->silent == UW_CELL_NOBODY && !h->taken_over;
+    if (!(late && answered) && (h->polls < POLLS_MAX || !over)) {
         poll(c);
         return h->again_us;
     }
@@ -465,17 +498,18 @@ static uint64_t watch(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     uw_cell_send_state(c, c->config.self, h->start.group, h->start.round);
     struct uw_cell_tally t = uw_cell_count(c);
+    extend(c, &t);
     if (t.committed || t.aborted) {
         bool apart = !t.committed && report_unheard(c);
-        decide(c, t.committed, h->taken_over ? h->lost : apart ? UW_CELL_NOBODY : t.aborter);
+        decide(c, t.committed, h->taken_over ? h->lost : apart ? UW_CELL_NOBODY : t.aborter, NULL);
         return c->now_us;
     }
     if (t.prepared_n == t.ranks_n) {
-        decide(c, true, UW_CELL_NOBODY);
+        decide(c, true, UW_CELL_NOBODY, NULL);
         return c->now_us;
     }
     if (t.gone != UW_CELL_NOBODY && !h->taken_over) {
-        decide(c, false, t.gone);
+        decide(c, false, t.gone, NULL);
         return c->now_us;
     }
     if (h->taken_over && h->polls != 0 && t.answered_n == t.left_n && t.silent == UW_CELL_NOBODY) {
@@ -489,11 +523,7 @@ static uint64_t watch(struct uw_cell *c)
     if (h->taken_over) {
         settle(c, &t, h->lost);
     } else if (t.silent != UW_CELL_NOBODY) {
-        decide(c, false, t.silent);
-    } else if (t.progress > h->progress && c->now_us - h->started_us < c->config.round_us) {
-        h->progress = t.progress;
-        h->polls = 0;
-        h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
+        decide(c, false, t.silent, NULL);
     } else {
         give_up_stalled(c);
     }

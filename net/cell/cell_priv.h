@@ -7,7 +7,9 @@
 
 #include "cell.h"
 
-#define UW_CELL_AVOID_US 2000000u       /* of a node or a pair; doubles with each strike */
+#define UW_CELL_AVOID_US 2000000u       /* of a node; doubles with each strike */
+#define UW_CELL_PART_US 60000000u       /* of a pair: trying again costs all ranks a stall. The
+                                           first time for AVOID_US, if much has arrived */
 #define UW_CELL_AVOID_DOUBLINGS 5u
 #define UW_CELL_UNHEARD_US 1500000u /* a rank that has just joined is heard by then */
 #define UW_CELL_READY_STALE_US 3000000u /* READY is repeated more often */
@@ -15,10 +17,13 @@
 /* Is it this node, or a reachable one? */
 bool uw_cell_reaches(const struct uw_cell *c, uint32_t id);
 
+/* Has a node the same head as this one, as far as is known? */
+bool uw_cell_shares_head(const struct uw_cell *c, uint32_t id);
+
 bool uw_cell_ranks(const struct uw_cell *c, uint32_t id);
 
-/* The node that should be head, of the reachable ones, with `ranks` of the round's; UW_CELL_NOBODY:
- * none except `not`. */
+/* The node that should be head, of the reachable ones, with `ranks` of the round's; without, none
+ * that follows one that this node does not reach. UW_CELL_NOBODY: none except `not`. */
 uint32_t uw_cell_best(const struct uw_cell *c, bool ranks, uint32_t not);
 
 /* The seat of a node; NULL: none. seat_of: assigns one if needed; NULL: all seats are in use. */
@@ -36,8 +41,8 @@ struct uw_cell_gathered {
 };
 struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c);
 
-/* Before the first round: is any reachable node not ready? In patient cells: is any live node not
- * ready or not reachable? */
+/* Before the first round: is any node not ready that follows this one, as far as is known? In
+ * patient cells: is any live node not ready or not reachable? */
 bool uw_cell_lacks_anybody(struct uw_cell *c);
 bool uw_cell_lacks_one(struct uw_cell *c);
 
@@ -52,12 +57,6 @@ void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m);
 uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message *start,
                            const struct uw_cell_seat *s);
 
-/* Keep two nodes out of each other's rounds for a while. */
-void uw_cell_part(struct uw_cell *c, uint32_t a, uint32_t b);
-
-/* A round is committed: its ranks hear each other. */
-void uw_cell_joined(struct uw_cell *c);
-
 /* Progress of the ranks of the round. */
 struct uw_cell_tally {
     uint32_t ranks_n, left_n, prepared_n, answered_n, progress;
@@ -67,8 +66,8 @@ struct uw_cell_tally {
 struct uw_cell_tally uw_cell_count(const struct uw_cell *c);
 
 /* The cause of a stall although all ranks answer: the slowest rank, and the one that it waits for;
- * UW_CELL_NOBODY: not known. */
-uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits);
+ * UW_CELL_NOBODY: not known. arrived: what has of what it waits for, in 65535ths. */
+uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits, uint32_t *arrived);
 
 /* After so long without progress the decider polls the ranks; who is silent for so long then is
  * lost to the round. */
@@ -110,9 +109,11 @@ void uw_cell_take_over(struct uw_cell *c, uint32_t lost);
 /* Gather, watch, decide. Returns the time of the next call. */
 uint64_t uw_cell_run_head(struct uw_cell *c);
 
-/* cell.c. Handle a START, maybe of this node itself; end this node's part in a round. */
+/* cell.c. Handle a START, maybe of this node itself; end this node's part in a round.
+ *   m  STATE with the two ranks between which it stalled, or NULL */
 void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit);
+void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit,
+                      const struct uw_cell_message *m);
 
 /* Go on without an average: this node is an outlier, the cell is full (UW_CELL_NOBODY), or it does
  * not hear the culprit, a rank. */

@@ -28,6 +28,12 @@ bool uw_cell_reaches(const struct uw_cell *c, uint32_t id)
     return id == c->config.self || (m != NULL && m->usable);
 }
 
+bool uw_cell_shares_head(const struct uw_cell *c, uint32_t id)
+{
+    const struct uw_cell_member *m = find(c, id);
+    return id == c->head || (m != NULL && (m->head == UW_CELL_NOBODY || m->head == c->head));
+}
+
 bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
 {
     for (uint32_t i = 0; i < c->ranks_n; i++) {
@@ -38,6 +44,12 @@ bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
     return false;
 }
 
+/* Does a node lead, or follow one that this node can follow, too? */
+static bool leads(const struct uw_cell *c, const struct uw_cell_member *m)
+{
+    return m->head == UW_CELL_NOBODY || m->head == m->id || uw_cell_reaches(c, m->head);
+}
+
 uint32_t uw_cell_best(const struct uw_cell *c, bool ranks, uint32_t not)
 {
     const struct uw_cell_member *best = NULL;
@@ -45,8 +57,8 @@ uint32_t uw_cell_best(const struct uw_cell *c, bool ranks, uint32_t not)
         const struct uw_cell_member *m = &c->members[i];
         bool better = best == NULL || m->deaf < best->deaf ||
                       (m->deaf == best->deaf && m->weight > best->weight);
-        if (m->id != not && uw_cell_reaches(c, m->id) && (!ranks || uw_cell_ranks(c, m->id)) &&
-            better) {
+        bool may = ranks ? uw_cell_ranks(c, m->id) : leads(c, m);
+        if (m->id != not && uw_cell_reaches(c, m->id) && may && better) {
             best = m;
         }
     }
@@ -76,8 +88,19 @@ struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id)
     }
     if (seat != NULL && seat->id != id) {
         *seat = (struct uw_cell_seat){.id = id};
+        for (uint32_t i = 0; i < c->h.seats_n; i++) {
+            c->h.seats[i].deaf &= ~(UINT64_C(1) << (seat - c->h.seats));
+        }
     }
     return seat;
+}
+
+/* Can it be waited for: can it be reached, and does it not follow another head? */
+static bool may_come(const struct uw_cell *c, uint32_t id)
+{
+    const struct uw_cell_member *m = find(c, id);
+    return id == c->config.self || (m != NULL && m->usable && (m->head == UW_CELL_NOBODY ||
+                                                               m->head == c->config.self));
 }
 
 bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s)
@@ -86,8 +109,8 @@ bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s
            c->now_us - s->ready_us < READY_FRESH_US;
 }
 
-/* The next round waits for the ranks of the last one; a head that has seen none learns them from
- * the nodes' READY. */
+/* The next round waits for the ranks of the last one, and for nodes whose turn comes; a head that
+ * has seen none learns them from the nodes' READY. */
 bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
 {
     bool took_part = s->expected;
@@ -97,7 +120,8 @@ bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
             took_part = c->h.start.ids[i] == s->id;
         }
     }
-    return took_part && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
+    bool turn = s->left_out != 0 && !c->config.lasting;
+    return (took_part || turn) && may_come(c, s->id) && c->now_us >= s->avoid_until_us;
 }
 
 struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c)
@@ -129,7 +153,7 @@ bool uw_cell_lacks_anybody(struct uw_cell *c)
     bool lacks = false;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = uw_cell_seat(c, c->members[i].id);
-        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !has_no_place(c, s) &&
+        lacks = lacks || (may_come(c, c->members[i].id) && !has_no_place(c, s) &&
                           (s == NULL || (!s->ready && c->now_us >= s->avoid_until_us)));
     }
     return lacks;
@@ -166,40 +190,6 @@ float uw_cell_median_rms(const struct uw_cell *c)
 
 /* ---- who does not hear whom ---- */
 
-static bool says_deaf(const struct uw_cell_seat *s, uint32_t id)
-{
-    for (uint32_t i = 0; i < s->deaf_n; i++) {
-        if (s->deaf[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_pair(const struct uw_cell_pair *p, uint32_t a, uint32_t b)
-{
-    return (p->a == a && p->b == b) || (p->a == b && p->b == a);
-}
-
-static struct uw_cell_pair *pair_of(struct uw_cell *c, uint32_t a, uint32_t b)
-{
-    struct uw_cell_pair *oldest = c->h.broken;
-    for (struct uw_cell_pair *p = c->h.broken; p < c->h.broken + UW_CELL_BROKEN; p++) {
-        if (is_pair(p, a, b)) {
-            return p;
-        }
-        oldest = p->until_us < oldest->until_us ? p : oldest;
-    }
-    *oldest = (struct uw_cell_pair){.a = a, .b = b};
-    return oldest;
-}
-
-void uw_cell_part(struct uw_cell *c, uint32_t a, uint32_t b)
-{
-    struct uw_cell_pair *p = pair_of(c, a, b);
-    p->until_us = c->now_us + uw_backoff_us(UW_CELL_AVOID_US, &p->strikes, UW_CELL_AVOID_DOUBLINGS);
-}
-
 static bool is_listed(const struct uw_cell_message *m, uint32_t id)
 {
     for (uint32_t i = 0; i < m->ids_n; i++) {
@@ -210,24 +200,10 @@ static bool is_listed(const struct uw_cell_message *m, uint32_t id)
     return false;
 }
 
-void uw_cell_joined(struct uw_cell *c)
-{
-    for (struct uw_cell_pair *p = c->h.broken; p < c->h.broken + UW_CELL_BROKEN; p++) {
-        if (is_listed(&c->h.start, p->a) && is_listed(&c->h.start, p->b)) {
-            *p = (struct uw_cell_pair){.until_us = 0};
-        }
-    }
-}
-
 static bool is_apart(const struct uw_cell *c, const struct uw_cell_seat *a,
                      const struct uw_cell_seat *b)
 {
-    bool broken = false;
-    for (uint32_t i = 0; i < UW_CELL_BROKEN; i++) {
-        const struct uw_cell_pair *p = &c->h.broken[i];
-        broken = broken || (c->now_us < p->until_us && is_pair(p, a->id, b->id));
-    }
-    return broken || says_deaf(a, b->id) || says_deaf(b, a->id);
+    return (a->deaf >> (b - c->h.seats) & 1u) != 0 || (b->deaf >> (a - c->h.seats) & 1u) != 0;
 }
 
 uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message *start,
@@ -272,7 +248,7 @@ void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
     }
 }
 
-uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits)
+uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits, uint32_t *arrived)
 {
     struct uw_cell_seat *last = NULL;
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
@@ -282,6 +258,7 @@ uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits)
         }
     }
     *waits = last != NULL ? last->id : UW_CELL_NOBODY;
+    *arrived = last != NULL ? last->step & UINT16_MAX : 0;
     return last != NULL ? last->waits_for : UW_CELL_NOBODY;
 }
 

@@ -561,6 +561,12 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
 }
 
+/* A step and the part of its message that has arrived. */
+static uint32_t progress_of(uint32_t k, uint32_t n, uint32_t all_n)
+{
+    return k << 16 | (all_n != 0 ? (uint32_t)((uint64_t)n * UINT16_MAX / all_n) : 0);
+}
+
 uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for)
 {
     const struct uw_allreduce_stream *t = &a->stream;
@@ -571,7 +577,8 @@ uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for
                      : t->taken_n < t->recv.recv_n ? t->recv.from
                                                      : t->send.to;
     }
-    return streams ? t->recv_k : a->k;
+    return streams ? progress_of(t->recv_k, t->taken_n, t->recv.recv_n)
+                   : progress_of(a->k, a->pull.active ? a->pull.have_chunks : 0, a->pull.chunks);
 }
 
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,

@@ -235,7 +235,8 @@ static inline bool uw_allreduce_is_finite(const struct uw_allreduce *a)
     return a->bad >> 31 == 0;
 }
 
-/* Progress: a number that grows; and the rank that it waits for, or UW_RANK_NONE. */
+/* Progress: a number that grows with every message, less at a rank that is behind; and the rank
+ * that it waits for, or UW_RANK_NONE. */
 uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for);
 
 /* Send what is due. Returns the time of the next call if no message arrives; UINT64_MAX: never. */

@@ -349,6 +349,7 @@ void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p)
     store(&g->power_mw, p->vitals.power_mw);
     store(&g->temperature_mc, (uint32_t)p->vitals.temperature_mc);
     store(&g->battery_percent, p->vitals.battery_percent);
+    store(&g->still_s, p->still_s);
 }
 
 /* A newcomer publishes its initial weights only if there is no model to take over. */

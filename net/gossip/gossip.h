@@ -137,7 +137,7 @@ struct uw_gossip {
     atomic_uint_least32_t doubted;              /* training: of that, whether the guard doubts */
     atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training */
-    atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
+    atomic_uint_least32_t power_mw, temperature_mc, battery_percent, still_s;
     atomic_uint_least32_t mixed, outliers, shown_rms;
 
     /* network thread */

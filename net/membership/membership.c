@@ -10,7 +10,8 @@
 #define PATIENCE_MAX 16u
 #define MESSAGE_FIRST_BYTES 128u
 #define PACE_MAX_MS 600000u         /* largest pace that a member may report */
-#define CALLS_IN_VAIN 12u           
+#define CALLS_IN_VAIN 12u
+#define HELLOS_IN_VAIN 4u           /* in a row, all answered: the answers do not arrive */
 
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
@@ -240,8 +241,8 @@ static int meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bo
     return same && (echo || maybe) ? UW_ERR_INVALID : UW_ERR_DENIED;
 }
 
-int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
-                         uint64_t now_us, struct uw_member **member)
+int uw_membership_update(struct uw_membership *m, uint16_t station, bool hello,
+                         const uwasa_Ping *ping, uint64_t now_us, struct uw_member **member)
 {
     const uwasa_Peer *peer = &ping->self;
     m->now_us = now_us;
@@ -274,7 +275,7 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
     if (restarted) {
         /* The restarted member has no state of this device. */
         it->srtt_us = 0;
-        it->unanswered = 0;
+        it->unanswered = it->hellos = 0;
         forget(m, it, true);
     }
     move_to(m, it, station);
@@ -297,8 +298,11 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
         }
     }
     enum uw_member_state before = it->state;
-    sign_of_life(m, it);
-    uw_membership_exchanged(m, it);
+    it->hellos = hello ? (uint8_t)uw_min_u32(it->hellos + 1u, HELLOS_IN_VAIN) : 0;
+    if (it->hellos < HELLOS_IN_VAIN) {
+        sign_of_life(m, it);
+        uw_membership_exchanged(m, it);
+    }
     if (restarted && before != UW_MEMBER_UNKNOWN) {
         uw_membership_changed(m, UW_NODE_RESTARTED, it, 0);
     }
@@ -361,9 +365,9 @@ bool uw_membership_is_deaf(const struct uw_membership *m, const struct uw_member
                            uint64_t now_us)
 {
     bool met = it->state != UW_MEMBER_UNKNOWN;
-    uint64_t wait_us = met ? m->config.dead_us : m->config.suspect_us;
-    return (!met || it->state == UW_MEMBER_DEAD) && it->told_us > it->heard_us + wait_us &&
-           now_us < it->told_us + m->config.dead_us;
+    uint64_t wait_us = m->config.suspect_us * (met ? 2u : 1u);
+    return it->state != UW_MEMBER_ALIVE && it->state != UW_MEMBER_LEFT &&
+           it->told_us > it->heard_us + wait_us && now_us < it->told_us + m->config.dead_us;
 }
 
 void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,

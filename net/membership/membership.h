@@ -67,6 +67,7 @@ struct uw_member {      /* small fields first: boards access them with short ins
     uint8_t tries;                  /* pings without an answer; if many, modulo 8 */
     uint8_t unanswered;             /* of these in a row, approximate */
     uint8_t rumour_sent_n;          /* times that its rumour was sent; the maximum: no rumour */
+    uint8_t hellos;                 /* in a row: it knows this device, but does not hear it */
     uint16_t place;                 /* index in the table, and in tables of other modules */
     uint16_t in_heap;               /* these are places; 0 ends chains and lists */
     uint16_t at_station_next, at_name_next, news_next, news_before;
@@ -182,18 +183,19 @@ void uw_member_list_doubt(struct uw_membership *m, struct uw_member *member, uin
 /* For both. The last member at a station; NULL: none. */
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
 
-/* Update a member from its own ping, hello or ack from `station`.
+/* Update a member from its own ping, hello or ack from `station`. Many hellos in a row, which were
+ * all answered, are no sign of life: it does not hear this device.
  *   member  set on success; may be NULL
  * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (another device with its
  * name, or with that of a member that is alive elsewhere and as new or newer), UW_ERR_FULL. */
-int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
-                         uint64_t now_us, struct uw_member **member);
+int uw_membership_update(struct uw_membership *m, uint16_t station, bool hello,
+                         const uwasa_Ping *ping, uint64_t now_us, struct uw_member **member);
 
 /* Handle a rumour about another member, or about this device. */
 void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us);
 
-/* Do others hear a member now, and this device has not for as long as it takes to declare a member
- * dead, or a new one suspect? */
+/* Do others hear a member that this device has not heard for twice as long as makes it suspect, or
+ * never? */
 bool uw_membership_is_deaf(const struct uw_membership *m, const struct uw_member *it,
                            uint64_t now_us);
 

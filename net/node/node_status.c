@@ -26,6 +26,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = uw_gossip_is_newcomer(g),
         .battery_percent = uw_min_u32(uw_load(&g->battery_percent), 100u),
+        .still_s = s->config.link->frames ? 0 : uw_load(&g->still_s),
         .shuffles = s->samples != NULL && !s->left,
         .release = s->config.link->frames ? 0 : s->config.release,
         .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,

@@ -154,7 +154,8 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     bool otherwise = s->averages != NULL &&
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
     uw_link_localize(s->config.link, station, ping->self.address);
-    int rc = uw_membership_update(&s->membership, station, ping, s->outer_us, &m);
+    int rc = uw_membership_update(&s->membership, station, type == UW_WIRE_HELLO, ping,
+                                  s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
         const struct uw_node_cause c = {.own = strcmp(ping->self.name, s->config.name) == 0};
         uw_node_event_refused(s, UW_NODE_NAME_TAKEN, station, &c);
@@ -265,6 +266,7 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
         .pulled_bytes = UINT64_MAX, .newcomer = true,
+        .still_s = s->config.link->frames ? 0 : UINT32_MAX,
         .battery_percent = 100, .shuffles = s->config.samples != NULL,
         .hears = s->config.link->frames ? s->buffer_bytes : 0,
         .release = s->config.link->frames ? 0 : s->config.release};

@@ -194,6 +194,7 @@ static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
     p->train_us = near ? UINT32_MAX : 0;
     p->drift = near ? 1.0f : 0.0f;
     p->deaf = c->members_max;
+    p->head = UINT32_MAX;
 }
 
 static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
@@ -207,6 +208,7 @@ static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
     p->drift = near->on ? uw_average_drift(&s->cell->average) : 0.0f;
     p->pairs = (uint32_t)s->pairs->state;
     p->deaf = s->cell->deaf_n;
+    p->head = uw_node_cell_head(s);
 }
 
 /* ---- the table changes ---- */
@@ -223,7 +225,8 @@ static bool otherwise(const struct uw_member *known, uwasa_Ping *ping)
     }
     return ping->has_progress &&
            (a->head_weight != b->head_weight || a->averages != b->averages || a->deaf != b->deaf ||
-            a->pairs != b->pairs || a->protocol != b->protocol || strcmp(a->cell, b->cell) != 0);
+            a->pairs != b->pairs || a->protocol != b->protocol || a->head != b->head ||
+            strcmp(a->cell, b->cell) != 0);
 }
 
 static void stale(struct uw_node_state *s)

@@ -98,6 +98,7 @@ struct uw_node_cell {
     uint64_t deaf_us;               /* time of the next count */
     uint32_t wary_n;                /* rounds that go by sweep, after one that was too far */
     uint32_t far_n[UW_CELL_RANKS_MAX];  /* floats of each rank that were refused in this round */
+    uint64_t led_us, way_us;        /* leads since, 0: does not; gives way to others until */
     struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
 };
 
@@ -189,6 +190,9 @@ bool uw_node_averages_too(const struct uw_member *m);
 /* Allocate a scope's cell. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
                        enum uw_average_scope scope, uint32_t ranks);
+
+/* Identity of the head that this node follows, which it reports. */
+uint32_t uw_node_cell_head(const struct uw_node_state *s);
 
 /* Gather, average, decide. Returns the time of the next call if no message arrives. */
 uint64_t uw_node_cell_step(struct uw_node_state *s);

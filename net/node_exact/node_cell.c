@@ -13,6 +13,8 @@
 #define DIRECT_POLL_US 200u
 #define DEAF_US 500000u             /* interval of counts */
 #define WARY_ROUNDS 64u             /* after the last refusal */
+#define LEAD_US 20000000u           /* a head that does not hear all gives way after so long, ... */
+#define LEAD_AGAIN 3u               /* ... for so many times as long */
 
 /* ---- members of the cell ---- */
 
@@ -31,9 +33,21 @@ static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
                 : s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->cell) == 0);
 }
 
+/* The scope whose head a node reports: its cell, or the whole run. */
+static enum uw_average_scope main_scope(const struct uw_node_state *s)
+{
+    return s->cell->name[0] != '\0' ? UW_AVERAGE_CELL : UW_AVERAGE_RUN;
+}
+
+uint32_t uw_node_cell_head(const struct uw_node_state *s)
+{
+    return s->cell->scopes[main_scope(s)].cell.head;
+}
+
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
 {
     uint32_t n = 0;
+    bool told = o->scope == main_scope(s);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_rows(s);
         return;
@@ -50,6 +64,7 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
         o->rows[k] = (struct uw_cell_member){
             .id = m->id, .usable = i == 0 || m->state == UW_MEMBER_ALIVE,
             .deaf = i == 0 ? s->cell->deaf_n : m->averaging->deaf,
+            .head = i > 0 && told ? m->averaging->head : UW_CELL_NOBODY,
             .weight = i == 0 ? s->config.head_weight : m->averaging->head_weight};
     }
     uw_cell_members(&o->cell, o->rows, n);
@@ -83,11 +98,29 @@ static uint32_t list_deaf(const struct uw_node_state *s, uint32_t *ids, uint32_t
     return n;
 }
 
+/* Where nobody hears all, those whom one head does not hear meet others under the next one. Returns
+ * whether this node gives way now. */
+static bool gives_way(struct uw_node_state *s, bool hears_all)
+{
+    struct uw_node_cell *c = s->cell;
+    bool leads = !hears_all && uw_node_own(s, uw_node_cell_head(s));
+    if (s->now_us < c->way_us || !leads) {
+        c->led_us = 0;
+    } else if (c->led_us == 0) {
+        c->led_us = s->now_us;
+    } else if (s->now_us - c->led_us >= LEAD_US) {
+        c->way_us = s->now_us + LEAD_AGAIN * LEAD_US;
+    }
+    return !hears_all && s->now_us < c->way_us;
+}
+
 /* Others elect their head by this number. Returns the time of the next count. */
 static uint64_t count_deaf(struct uw_node_state *s)
 {
     if (s->now_us >= s->cell->deaf_us) {
-        uint32_t n = list_deaf(s, NULL, 0);
+        uint32_t ids[UW_CELL_DEAF_MAX], n = list_deaf(s, NULL, 0);
+        n = uw_max_u32(n, uw_cell_deaf(&s->cell->scopes[main_scope(s)].cell, s->now_us, ids));
+        n += gives_way(s, n == 0);
         s->cell->stale = s->cell->stale || n != s->cell->deaf_n;
         s->cell->deaf_n = n;
         s->cell->deaf_us = s->now_us + DEAF_US;
@@ -372,6 +405,12 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void report(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = arg;
+    if (news->kind == UW_CELL_NEWS_HEAD && o->scope == main_scope(o->node)) {
+        uw_membership_hurry(&o->node->membership, o->node->outer_us);   /* the new head waits */
+    }
+    if (news->kind == UW_CELL_NEWS_APART) {
+        uw_node_gradients_left_out(o->node);
+    }
     if (news->kind == UW_CELL_NEWS_UNABLE) {
         uw_node_report_unable(o->node);
     } else if (news->kind == UW_CELL_NEWS_FULL) {
@@ -396,6 +435,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
     const struct uw_cell_config cell = {
         .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
+        .lasting = c->gradients != NULL && scope == UW_AVERAGE_CELL,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .stream_n = c->link->reliable ? uw_allreduce_ahead_n(&s->cell->allreduce) : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
@@ -463,6 +503,8 @@ static void take_up(struct uw_node_state *s)
         return;
     }
     if (!finite) {
+        give_up(o);
+    } else if (scope == UW_AVERAGE_CELL && uw_node_gradients_waits(s)) {
         give_up(o);
     } else if (scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ask(s);

@@ -27,6 +27,7 @@
 #define BACK_US 5000000u            /* shortest life of a group on the link; doubles */
 #define BACK_DOUBLINGS 8u
 #define SETTLE_US 1000000u          /* a new group ignores KNOCK for so long */
+#define TURN_US 20000000u           /* of those who are in a group while others are left out */
 
 static uint32_t look(const atomic_uint_least32_t *number)
 {
@@ -244,6 +245,17 @@ void uw_node_gradients_end(struct uw_node_state *s)
     }
 }
 
+void uw_node_gradients_left_out(struct uw_node_state *s)
+{
+    s->gradients->turn_us = s->now_us + TURN_US;
+}
+
+bool uw_node_gradients_waits(const struct uw_node_state *s)
+{
+    bool leads = uw_node_own(s, s->cell->scopes[UW_AVERAGE_CELL].cell.head);
+    return s->gradients->on && s->now_us < s->gradients->turn_us && !leads;
+}
+
 /* ---- the cause of a stall ---- */
 
 /* The identity that this node waits for; UW_CELL_NOBODY: none. */
@@ -396,6 +408,9 @@ static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
             send_break(s, from, group, UW_GRADIENTS_KNOCKED, s->membership.members[0].id);
         }
         return;
+    }
+    if (!uw_cell_shares_head(c, from)) {
+        return;                         /* the next round would be without it, too */
     }
     if (g->knocked_us == 0 || s->now_us > g->knocked_us + KNOCK_STALE_US) {
         g->knocked_us = s->now_us;

@@ -11,6 +11,9 @@
  * from the durations of recent steps (deadline.h); this node's training has ended; the hashes of
  * the parameters differ; a node, such as a newcomer, asks for a round of the cell.
  *
+ * Of two nodes that do not hear each other one is in the group. The other one trains alone for as
+ * long as a turn takes, and then asks for a round, which leaves out the first.
+ *
  * The cause of a stall is found by asking along the chain of waiting ranks. It is the last one,
  * which waits for nobody or does not answer.
  *
@@ -94,6 +97,7 @@ struct uw_node_gradients {
     uint64_t ask_us;
     uint64_t knocked_us, knock_us;              /* first KNOCK received, 0: none; next to send */
     uint32_t alone_seen;
+    uint64_t turn_us;                           /* end of others' turn: asks for no round before */
     struct uw_gradients_blame blamed[UW_GRADIENTS_BLAMED];
     uint32_t sent_step;                         /* step of the hash that was sent last */
     uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
@@ -111,6 +115,11 @@ void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id);
 
 /* Network. This node's training has ended: let ranks that are behind finish, then give up. */
 void uw_node_gradients_end(struct uw_node_state *s);
+
+/* Network. A round left this node out, because it does not hear one of its ranks: the group that
+ * begins has its turn. Is it not over yet? */
+void uw_node_gradients_left_out(struct uw_node_state *s);
+bool uw_node_gradients_waits(const struct uw_node_state *s);
 
 /* Allocate memory if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
 int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena);

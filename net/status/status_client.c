@@ -31,6 +31,7 @@ void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
         .vitals = {.power_mw = p->power_mw,
                    .temperature_mc = p->temperature_mc,
                    .battery_percent = p->battery_percent},
+        .still_s = p->still_s,
         .silent_us = row->silent_us,
         .rtt_us = row->rtt_us,
         .from_bytes = row->from_bytes,

@@ -138,6 +138,15 @@ static void drop_image(struct world_node *it)
     it->image = it->image_velocity = NULL;
 }
 
+void world_narrow(struct world *w, uint32_t i, uint32_t k, uint32_t most_bytes)
+{
+    w->most_bytes[i][k] = most_bytes;
+    if (w->nodes[i].up) {
+        int rc = uw_link_emulated_narrow(&w->nodes[i].emulated, (uint16_t)k, most_bytes);
+        assert_int_equal(rc, UW_OK);
+    }
+}
+
 void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
 {
     struct world_node *it = &w->nodes[i];
@@ -176,6 +185,9 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     uw_arena_seal(&arena);
     assert_true(arena.used_bytes <= bytes);
     it->up = true;
+    for (uint32_t k = 0; k < w->n; k++) {
+        world_narrow(w, i, k, w->most_bytes[i][k]);
+    }
     it->train_at_us = w->now_us;
     it->averaging = false;
 }

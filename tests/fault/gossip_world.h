@@ -80,6 +80,7 @@ struct world {
     void (*above_down)(struct world_node *n);
     /* NULL: towards all others; else towards these. arg is the world_node. */
     bool (*far)(void *arg, uint16_t place);
+    uint32_t most_bytes[WORLD_MAX][WORLD_MAX];      /* world_narrow */
     struct uw_node_config config;       /* what all nodes share; name, link, vectors are added */
     uint64_t train_us;                  /* between two local steps */
     const char *seeds[1];
@@ -102,6 +103,11 @@ float *world_x(struct world_node *n);
 void world_up(struct world *w, uint32_t i);
 
 void world_down(struct world *w, uint32_t i);
+
+/* From now on i's messages to k of more than so many bytes are lost, whatever happens to i. 0: none;
+ * WORLD_NOTHING: all. */
+#define WORLD_NOTHING 1u
+void world_narrow(struct world *w, uint32_t i, uint32_t k, uint32_t most_bytes);
 
 void world_start(struct world *w);
 

@@ -111,7 +111,7 @@ static void say(uint32_t from, uint32_t first, uint32_t end, enum uw_wire_type t
         if (!hears(to, from)) {
             continue;
         }
-        int rc = uw_membership_update(&c->m[to], (uint16_t)from, &ping, c->now_us, &it);
+        int rc = uw_membership_update(&c->m[to], (uint16_t)from, false, &ping, c->now_us, &it);
         if (type == UW_WIRE_ACK && rc == UW_OK) {
             uw_membership_acked(&c->m[to], it, seq, c->now_us);
         } else if (type != UW_WIRE_ACK && seq != 0) {

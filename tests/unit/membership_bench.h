@@ -57,7 +57,7 @@ static inline int tell(struct bench *b, uint16_t station, const char *name, uint
     uwasa_Ping ping = {.model = 1, .has_self = true};
     strcpy(ping.self.name, name);
     ping.self.incarnation = incarnation;
-    return uw_membership_update(&b->m, station, &ping, now_us, NULL);
+    return uw_membership_update(&b->m, station, false, &ping, now_us, NULL);
 }
 
 /* Run the clock; returns the calls that went to `station`. */

@@ -141,12 +141,75 @@ static void test_who_asks_one_that_does_not_lead_goes_on(void **state)
     assert_int_equal(b.stations[0].news[UW_CELL_NEWS_APART], 1);
 }
 
+/* Of those that it hears both follow one that it does not hear: it leads itself, at once. */
+static void test_who_cannot_follow_the_others_leads_itself(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up_apart(&b, 0, 3);
+    for (uint32_t k = 0; k < 4; k++) {
+        b.stations[0].members[k].deaf = 1;
+        b.stations[0].members[k].head = k != 0 ? id_of(3) : UW_CELL_NOBODY;
+    }
+    uw_cell_members(&b.stations[0].cell, b.stations[0].members, STATIONS);
+    assert_int_equal(b.stations[0].cell.head, id_of(0));
+    ask(&b, 0);
+    run(&b, SECOND);
+    assert_int_equal(b.stations[0].commits + b.stations[0].given_up, 1);
+}
+
+/* The rank of the other one of the first two stations; UW_RANK_NONE: it is not in the round. */
+static uint32_t other_rank(const struct station *s)
+{
+    uint32_t i = 0;
+    while (i < s->cell.ranks_n && s->cell.ranks[i] != id_of(1u - place_of(s))) {
+        i++;
+    }
+    return i < s->cell.ranks_n ? i : UW_RANK_NONE;
+}
+
+static void on_begin_hole(void *arg)
+{
+    struct station *s = arg;
+    s->ready_at_us = other_rank(s) != UW_RANK_NONE ? UINT64_MAX : s->bus->now_us + s->works_us;
+}
+
+static uint32_t on_progress_hole(void *arg, uint32_t *waits_for)
+{
+    *waits_for = other_rank(arg);
+    return 1;
+}
+
+/* Messages of the all-reduce do not pass between two that hear each other's pings: the head finds
+ * it, and both remember it, for the next head. */
+static void test_a_black_hole_is_found_and_remembered_by_both(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up(&b, STATIONS);
+    for (uint32_t i = 0; i < 2; i++) {
+        b.stations[i].cell.config.begin = on_begin_hole;
+        b.stations[i].cell.config.progress = on_progress_hole;
+    }
+    ask_all(&b);
+    run(&b, 3 * SECOND);
+    assert_int_equal(b.stations[3].news[UW_CELL_NEWS_BROKEN], 1);
+    assert_int_equal(b.rounds_n, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t ids[UW_CELL_DEAF_MAX];
+        uint32_t n = uw_cell_deaf(&b.stations[i].cell, b.now_us, ids);
+        assert_true(n == 1 && ids[0] == id_of(1u - i));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pair_that_is_told_takes_turns),
         cmocka_unit_test(test_a_pair_is_found_within_three_seconds_and_takes_turns),
         cmocka_unit_test(test_who_hears_all_leads),
+        cmocka_unit_test(test_who_cannot_follow_the_others_leads_itself),
+        cmocka_unit_test(test_a_black_hole_is_found_and_remembered_by_both),
         cmocka_unit_test(test_who_asks_one_that_does_not_lead_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,15 +328,43 @@ static void test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_aske
     ping.self.incarnation = 5;
     ping.self.pace_ms = 30000;
     set_up(&b, 4, NULL, 0);
-    assert_int_equal(uw_membership_update(&b.m, 1, &ping, SECOND, NULL), UW_OK);
+    assert_int_equal(uw_membership_update(&b.m, 1, false, &ping, SECOND, NULL), UW_OK);
     struct uw_member *it = &b.m.members[1];
     assert_true(run(&b, SECOND, 2 * SECOND + SECOND / 2, 1) >= 1);      /* for the round trip */
     uw_membership_acked(&b.m, it, it->ping_seq, 2 * SECOND + SECOND / 2);
-    assert_int_equal(uw_membership_update(&b.m, 1, &ping, 2 * SECOND + SECOND / 2, NULL), UW_OK);
+    uint64_t now_us = 2 * SECOND + SECOND / 2;
+    assert_int_equal(uw_membership_update(&b.m, 1, false, &ping, now_us, NULL), UW_OK);
     assert_int_equal(run(&b, 3 * SECOND, 25 * SECOND, 1), 0);
     assert_int_equal(b.events[UW_NODE_SUSPECT], 0);
     assert_true(run(&b, 25 * SECOND, 50 * SECOND, 1) >= 3);
     assert_int_equal(b.events[UW_NODE_SUSPECT], 1);
+}
+
+/* It is heard, but sends hellos as to one who does not answer: for both the other is gone, and for
+ * the rest of the run they are two that do not hear each other. Its first ping brings it back. */
+static void test_who_does_not_hear_this_device_is_lost_like_who_is_not_heard(void **state)
+{
+    (void)state;
+    struct bench b;
+    uwasa_Ping ping = {.model = 1, .has_self = true};
+    const uwasa_Peer rumour = {.name = "b", .incarnation = 5, .state = uwasa_State_ALIVE};
+    strcpy(ping.self.name, "b");
+    ping.self.incarnation = 5;
+    set_up(&b, 4, NULL, 0);
+    uint64_t t = SECOND;
+    for (; t < 30 * SECOND; t += SECOND) {
+        assert_int_equal(uw_membership_update(&b.m, 1, true, &ping, t, NULL), UW_OK);
+        uw_membership_rumour(&b.m, &rumour, t);
+        (void)run(&b, t, t + SECOND, 1);
+        if (t == 4 * SECOND) {
+            assert_int_equal(b.m.members[1].state, UW_MEMBER_ALIVE);
+        }
+    }
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_DEAD);
+    assert_true(uw_membership_is_deaf(&b.m, &b.m.members[1], t));
+    assert_int_equal(uw_membership_update(&b.m, 1, false, &ping, t, NULL), UW_OK);
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_ALIVE);
+    assert_false(uw_membership_is_deaf(&b.m, &b.m.members[1], t));
 }
 
 static void test_what_others_do_not_hear_is_asked_at_once(void **state)
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_round_trip_longer_than_the_pause_between_pings_is_measured),
         cmocka_unit_test(
             test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked),
+        cmocka_unit_test(test_who_does_not_hear_this_device_is_lost_like_who_is_not_heard),
         cmocka_unit_test(test_what_others_do_not_hear_is_asked_at_once),
         cmocka_unit_test(
             test_places_are_found_by_name_and_by_station_whatever_has_changed),

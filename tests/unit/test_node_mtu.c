@@ -53,6 +53,7 @@ static void grow_old(struct uw_node_state *s)
     store(&s->gossip.power_mw, UINT32_MAX);
     store(&s->gossip.temperature_mc, (uint32_t)INT32_MIN / 2u);
     store(&s->gossip.battery_percent, UINT32_MAX);
+    store(&s->gossip.still_s, UINT32_MAX);
     atomic_store(&s->gossip.newcomer, true);
     s->counters.pulled_bytes = UINT64_MAX;
     m->members[0].incarnation = UINT32_MAX;
@@ -60,6 +61,8 @@ static void grow_old(struct uw_node_state *s)
     m->config.rate_mbytes_per_s = 1000;
     if (s->cell != NULL) {
         s->cell->deaf_n = s->config.members_max;
+        s->cell->scopes[UW_AVERAGE_CELL].cell.head = UINT32_MAX;
+        s->cell->scopes[UW_AVERAGE_RUN].cell.head = UINT32_MAX;
     }
     if (s->cell != NULL && s->cell->near.on) {
         s->cell->near.hops = HOPS_MOST;
@@ -231,7 +234,7 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
     struct uw_node_state *s = bind(&c);
     struct uw_member *m = NULL;
     const uwasa_Ping told = ping_of(7);
-    assert_int_equal(uw_membership_update(&s->membership, 3, &told, 1000, &m), UW_OK);
+    assert_int_equal(uw_membership_update(&s->membership, 3, false, &told, 1000, &m), UW_OK);
     for (uint32_t n = 0; n <= UW_NODE_LEFT_OUT_MOST; n++) {
         uwasa_Ping p = ping_of(9), out;
         uint8_t buf[120];

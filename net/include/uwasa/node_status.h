@@ -51,6 +51,7 @@ struct uw_node_member {
     struct uw_vitals vitals;
     uint32_t release;               /* of its program: 0.1.0 is 0x000100; 0: not reported */
     uint32_t protocol;              /* of its averages; 0: it does not average */
+    uint32_t still_s;               /* it stands still, see uw_node_progress; as last reported */
 };
 
 struct uw_node_counters {
@@ -89,6 +90,8 @@ struct uw_node_progress {
     float loss, accuracy;           /* accuracy 0 .. 1, negative: not known */
     float samples_per_s;
     struct uw_vitals vitals;        /* see uw_node_config.vitals */
+    uint32_t still_s;               /* seconds since the last step, if that is long for it; 0: it
+                                       trains, or has ended */
 };
 
 /* Result of uw_node_after_step. */
