@@ -12,7 +12,7 @@
 
 #include "fault/gossip_world.h"
 
-#define AVERAGE_ROUNDS_MAX 4096u
+#define AVERAGE_ROUNDS_MAX 16384u
 
 struct average_round {
     uint32_t group, round, ranks_n;

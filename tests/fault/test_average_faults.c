@@ -8,8 +8,9 @@
  * rule of mixing, the link (loss up to 30 %, duplicates, reordering, damage, delay, rate) and up
  * to six events: kill, return with a newer or with an older incarnation, pause, slow member,
  * partition, one-way cut, heal. Four in ten have links that lose nothing else, of all nodes or of
- * some: then rounds are streamed. At the end all is healed, and everybody must average with all
- * of its cell again. */
+ * some: then rounds are streamed. In four of ten some nodes do not hear some others, from the
+ * beginning or from some event on (trouble.h); when nothing else goes wrong any more, all of them
+ * train on. At the end all is healed, and everybody must average with all of its cell again. */
 #include "fault/average_world.h"
 #include "fault/trouble.h"
 
@@ -17,6 +18,9 @@
 #define EVENTS_MAX 6u
 #define WAIT_LIMIT_US 400000000u
 #define HEAL_LIMIT_US 400000000u
+#define MTU_BYTES 300u
+#define SETTLE_US 10000000u
+#define APART_US 20000000u          /* nobody stands still for so long */
 
 static const struct trouble_link bad_links = {40000, 3000, {0.6f, 0.3f}, {0.3f, 0.2f}, {0.3f, 0.2f},
                                               {0.3f, 0.1f}, true};
@@ -27,7 +31,7 @@ static const struct uw_mix_rule *const rules[] = {&uw_mix_none, &uw_mix_qg, &uw_
 
 struct tally {
     uint32_t scenarios, whole, committed, split, cut, kills, pauses, partitions;
-    uint32_t streamed;
+    uint32_t streamed, apart;
     uint64_t longest_us;
 };
 
@@ -114,15 +118,32 @@ static bool all_met(const struct average_world *a, uint32_t left, uint32_t first
     return have_met(a, all & left, first) && have_met(a, all & ~left, first);
 }
 
+static void restart_all(struct average_world *a, struct uw_rng *rng, uint32_t left)
+{
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        if (!a->w->nodes[i].up) {
+            restart(a, i, rng, left);
+        }
+    }
+}
+
+/* Some do not hear some others, and that is all that is wrong: everybody trains. */
+static void go_on_apart(struct average_world *a, struct uw_rng *rng, uint32_t left)
+{
+    heal(a);
+    restart_all(a, rng, left);
+    average_world_run(a, SETTLE_US);
+    const struct trouble_steps since = trouble_steps(a->w);
+    average_world_run(a, APART_US);
+    trouble_expect_steps(a->w, &since);
+    trouble_all_hear(a->w);
+}
+
 static void check_end(struct average_world *a, struct uw_rng *rng, uint32_t left)
 {
     struct world *w = a->w;
     heal(a);
-    for (uint32_t i = 0; i < w->n; i++) {
-        if (!w->nodes[i].up) {
-            restart(a, i, rng, left);
-        }
-    }
+    restart_all(a, rng, left);
     uint64_t until_us = w->now_us + HEAL_LIMIT_US;
     uint32_t first = a->rounds_n;       /* what they did before the heal proves nothing */
     while (!all_met(a, left, first)) {
@@ -134,6 +155,18 @@ static void check_end(struct average_world *a, struct uw_rng *rng, uint32_t left
     }
 }
 
+static void count(struct tally *t, const struct average_world *a)
+{
+    t->scenarios++;
+    t->committed += a->committed_n;
+    t->streamed += a->streamed_n;
+    t->split += average_world_split(a);
+    for (uint32_t i = 0; i < a->rounds_n; i++) {
+        t->cut += a->rounds[i].aborted != 0;
+    }
+    t->longest_us = a->longest_us > t->longest_us ? a->longest_us : t->longest_us;
+}
+
 static void scenario(uint64_t seed, void *arg)
 {
     struct tally *t = arg;
@@ -142,7 +175,7 @@ static void scenario(uint64_t seed, void *arg)
     uw_rng_seed(&of_rules, uw_rng_mix(seed, 1));
     uint32_t n = 2u + uw_rng_below(&rng, 6), size_n = 2u + uw_rng_below(&rng, 400);
     enum uw_allreduce_kind kind = (enum uw_allreduce_kind)uw_rng_below(&rng, UW_ALLREDUCE_KINDS_N);
-    struct average_world *a = average_world_new(n, size_n, 300);
+    struct average_world *a = average_world_new(n, size_n, MTU_BYTES);
     struct world *w = a->w;
     w->seed = seed;
     w->train_us = 5000u + uw_rng_below(&rng, 40000);
@@ -162,30 +195,34 @@ static void scenario(uint64_t seed, void *arg)
         average_world_stream(a, trouble_chance(&of_rules, 0.7f) ? UINT32_MAX
                                                                  : uw_rng_u32(&of_rules));
     }
+    uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
+    bool hear = trouble_chance(&of_rules, 0.6f), apart = !hear;
+    uint32_t from = uw_rng_below(&of_rules, events + 1u);
     for (uint32_t i = 0; i < n; i++) {
         world_up_with(w, i, config_of(a, i, left));
     }
+    if (!hear && from == 0) {
+        trouble_draw_reach(&of_rules, w, MTU_BYTES);
+    }
     average_world_run(a, 2000000);
-    uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
-    bool apart = false;
     for (uint32_t e = 0; e < events; e++) {
+        if (!hear && e + 1u == from) {
+            trouble_draw_reach(&of_rules, w, MTU_BYTES);
+        }
         apart = one_event(a, &rng, t, left) || apart;
         uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         average_world_run(a, 100000u + uw_rng_below(&rng, most_us));
+    }
+    if (!hear) {
+        go_on_apart(a, &rng, left);
+        t->apart++;
     }
     check_end(a, &rng, left);
     if (!apart) {
         assert_int_equal(average_world_split(a), 0);    /* lost messages alone part nobody */
         t->whole++;
     }
-    t->scenarios++;
-    t->committed += a->committed_n;
-    t->streamed += a->streamed_n;
-    t->split += average_world_split(a);
-    for (uint32_t i = 0; i < a->rounds_n; i++) {
-        t->cut += a->rounds[i].aborted != 0;
-    }
-    t->longest_us = a->longest_us > t->longest_us ? a->longest_us : t->longest_us;
+    count(t, a);
     average_world_free(a);
 }
 
@@ -194,11 +231,12 @@ static void test_averages_survive_random_trouble(void **state)
     (void)state;
     struct tally t = {0};
     trouble_seeds(COUNT_DEFAULT, scenario, &t);
-    printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u "
-           "rounds committed, %u of them streamed, %u given up, %u committed by some only; the "
-           "longest wait was %.1f s\n",
-           (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.kills, (unsigned)t.pauses,
-           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.streamed, (unsigned)t.cut,
+    printf("%u scenarios, %u of them with bad links only, in %u some do not hear others: %u kills, "
+           "%u pauses, %u partitions; %u rounds committed, %u of them streamed, %u given up, %u "
+           "committed by some only; the longest wait was %.1f s\n",
+           (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.apart, (unsigned)t.kills,
+           (unsigned)t.pauses, (unsigned)t.partitions, (unsigned)t.committed,
+           (unsigned)t.streamed, (unsigned)t.cut,
            (unsigned)t.split,
            (double)t.longest_us / 1e6);
     assert_true(t.committed > t.scenarios);

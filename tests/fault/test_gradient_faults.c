@@ -6,10 +6,10 @@
  *
  * A scenario draws the number of nodes, the link (loss up to 20 %, duplicates, reordering, damage,
  * delay) and some events: kill, return, pause, stalled training, slow member, partition, heal. What
- * is averaged is always the mean of what all ranks handed over, and nobody waits for ever. At the
- * end all is healed, and everybody must be in one group again, with the same parameters. All of it
- * a second time where all nodes have devices (gradient_devices.h), which fail and hang now and
- * then. */
+ * is averaged is always the mean of what all ranks handed over, and nobody waits for ever. In a
+ * third of them some nodes do not hear some others (trouble.h), and all train on. At the end all is
+ * healed, and everybody must be in one group again, with the same parameters. All of it a second
+ * time where all nodes have devices (gradient_devices.h), which fail and hang now and then. */
 #include "fault/gradient_devices.h"
 #include "fault/trouble.h"
 
@@ -18,6 +18,9 @@
 #define COUNT_DEFAULT 40u
 #define EVENTS_MAX 6u
 #define HEAL_LIMIT_US 400000000u
+#define MTU_BYTES 300u
+#define SETTLE_US 10000000u
+#define APART_US 20000000u          /* nobody stands still for so long */
 
 static const struct trouble_link bad_links = {20000, 3000, {0.5f, 0.2f}, {0.3f, 0.2f}, {0.3f, 0.2f},
                                               {0.3f, 0.1f}, false};
@@ -43,6 +46,27 @@ static void restart(struct gradient_world *g, uint32_t i, struct uw_rng *rng)
     c.newcomer = trouble_chance(rng, 0.5f);
     world_up_with(g->w, i, c);
     gradient_world_forget(g, i);
+}
+
+static void restart_all(struct gradient_world *g, struct uw_rng *rng)
+{
+    for (uint32_t i = 0; i < g->w->n; i++) {
+        if (!g->w->nodes[i].up) {
+            restart(g, i, rng);
+        }
+    }
+}
+
+static void go_on_apart(struct gradient_world *g, struct uw_rng *rng)
+{
+    heal(g);
+    restart_all(g, rng);
+    trouble_draw_reach(rng, g->w, MTU_BYTES);
+    gradient_world_run(g, SETTLE_US);
+    const struct trouble_steps since = trouble_steps(g->w);
+    gradient_world_run(g, APART_US);
+    trouble_expect_steps(g->w, &since);
+    trouble_all_hear(g->w);
 }
 
 static void one_event(struct gradient_world *g, struct uw_rng *rng)
@@ -103,7 +127,7 @@ static void scenario(uint64_t seed, void *arg)
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 4);
     struct gradient_world *g = with_devices ? gradient_devices_new(n)
-                                            : gradient_world_new(n, 300);
+                                            : gradient_world_new(n, MTU_BYTES);
     struct world *w = g->w;
     w->seed = seed;
     w->train_us = 20000u + uw_rng_below(&rng, 40000);
@@ -126,12 +150,11 @@ static void scenario(uint64_t seed, void *arg)
         uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         gradient_world_run(g, 100000u + uw_rng_below(&rng, most_us));
     }
-    heal(g);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!w->nodes[i].up) {
-            restart(g, i, &rng);
-        }
+    if (!with_devices && seed % 3u == 0) {
+        go_on_apart(g, &rng);
     }
+    heal(g);
+    restart_all(g, &rng);
     gradient_world_together(g, n, 10, HEAL_LIMIT_US);
     t->scenarios++;
     t->groups += events_of(g, UW_NODE_GRADIENTS);

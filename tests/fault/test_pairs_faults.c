@@ -6,7 +6,8 @@
  *
  * A scenario draws the number of nodes, the model's size, the schedule, the link (loss up to 30 %,
  * duplicates, reordering, damage, delay, rate) and up to six events: kill, return, pause, slow
- * member, partition, one-way cut, heal. At the end all is healed: everybody must be paired again,
+ * member, partition, one-way cut, heal. In a third of them some nodes do not hear some others after
+ * that (trouble.h), and all train on. At the end all is healed: everybody must be paired again,
  * with the trackers adding up to zero if no pair was parted, or everybody has retreated. */
 #include "fault/pairs_world.h"
 #include "fault/trouble.h"
@@ -16,6 +17,9 @@
 #define WAIT_LIMIT_US 200000000u
 #define HEAL_LIMIT_US 400000000u
 #define SETTLED_ROUNDS 8u
+#define MTU_BYTES 300u
+#define SETTLE_US 10000000u
+#define APART_US 20000000u          /* nobody stands still for so long */
 
 static const struct trouble_link bad_links = {40000, 3000, {0.6f, 0.3f}, {0.3f, 0.2f}, {0.3f, 0.2f},
                                               {0.3f, 0.1f}, true};
@@ -81,6 +85,17 @@ static bool one_event(struct pairs_world *a, struct uw_rng *rng, struct tally *t
     return what != 3u && what != 6u;
 }
 
+static void go_on_apart(struct pairs_world *a, struct uw_rng *rng)
+{
+    heal(a);
+    trouble_draw_reach(rng, a->w, MTU_BYTES);
+    pairs_world_run(a, SETTLE_US);
+    const struct trouble_steps since = trouble_steps(a->w);
+    pairs_world_run(a, APART_US);
+    trouble_expect_steps(a->w, &since);
+    trouble_all_hear(a->w);
+}
+
 static uint32_t retreated_n(const struct pairs_world *a)
 {
     uint32_t n = 0;
@@ -139,7 +154,7 @@ static void scenario(uint64_t seed, void *arg)
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 6), size_n = 2u + uw_rng_below(&rng, 300);
-    struct pairs_world *a = pairs_world_new(n, size_n, 300);
+    struct pairs_world *a = pairs_world_new(n, size_n, MTU_BYTES);
     struct world *w = a->w;
     w->seed = seed;
     w->train_us = 5000u + uw_rng_below(&rng, 40000);
@@ -156,6 +171,10 @@ static void scenario(uint64_t seed, void *arg)
         apart = one_event(a, &rng, t) || apart;
         uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         pairs_world_run(a, 100000u + uw_rng_below(&rng, most_us));
+    }
+    if (seed % 3u == 0) {
+        go_on_apart(a, &rng);
+        apart = true;
     }
     check_end(a);
     come_to_rest(a);

@@ -42,6 +42,76 @@ void trouble_part(struct world *w, uint32_t side)
     }
 }
 
+static void part_pair(struct uw_rng *rng, struct world *w, uint32_t most_bytes)
+{
+    uint32_t i = uw_rng_below(rng, w->n), k = (i + 1u + uw_rng_below(rng, w->n - 1u)) % w->n;
+    world_narrow(w, i, k, most_bytes);
+    if (trouble_chance(rng, 0.5f)) {
+        world_narrow(w, k, i, most_bytes);
+    }
+}
+
+/* Nodes of different groups; those in `both` are in each. */
+static void part_groups(struct world *w, uint32_t group, uint32_t both, bool all_apart)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t k = 0; k < w->n; k++) {
+            bool differ = all_apart ? i != k : ((group >> i ^ group >> k) & 1u) != 0;
+            if (differ && (both >> i & 1u) == 0 && (both >> k & 1u) == 0) {
+                world_narrow(w, i, k, WORLD_NOTHING);
+            }
+        }
+    }
+}
+
+void trouble_draw_reach(struct uw_rng *rng, struct world *w, uint32_t mtu_bytes)
+{
+    static const char *const all[WORLD_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    uint32_t hole_bytes = mtu_bytes * 2u / 3u + uw_rng_below(rng, mtu_bytes / 3u);
+    uint32_t some = uw_rng_u32(rng);
+    w->config.seeds = all;
+    w->config.seeds_n = w->n;
+    switch (uw_rng_below(rng, 6)) {
+    case 0:
+    case 1: part_pair(rng, w, WORLD_NOTHING); break;
+    case 2: part_pair(rng, w, hole_bytes); break;
+    case 3: part_groups(w, 0, some, true); break;
+    case 4: part_groups(w, uw_rng_u32(rng), 1u << uw_rng_below(rng, w->n), false); break;
+    default:
+        for (uint32_t i = uw_rng_below(rng, 2u * w->n); i > 0; i--) {
+            part_pair(rng, w, trouble_chance(rng, 0.5f) ? WORLD_NOTHING : hole_bytes);
+        }
+        break;
+    }
+}
+
+void trouble_all_hear(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t k = 0; k < w->n; k++) {
+            world_narrow(w, i, k, 0);
+        }
+    }
+}
+
+struct trouble_steps trouble_steps(const struct world *w)
+{
+    struct trouble_steps s = {{0}};
+    for (uint32_t i = 0; i < w->n; i++) {
+        s.of[i] = w->nodes[i].progress.step;
+    }
+    return s;
+}
+
+void trouble_expect_steps(const struct world *w, const struct trouble_steps *since)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->nodes[i].up && w->nodes[i].progress.step == since->of[i]) {
+            fail_msg("%s stands still", w->nodes[i].name);
+        }
+    }
+}
+
 void trouble_heal(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {

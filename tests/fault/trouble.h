@@ -33,6 +33,21 @@ void trouble_cut(struct world *w, uint32_t i, uint32_t k, uint8_t directions);
 /* Nodes whose bits differ in `side` no longer reach each other. */
 void trouble_part(struct world *w, uint32_t side);
 
+/* Draw who hears whom, until trouble_all_hear: a pair that does not hear each other, or one of them
+ * not the other; two between whom messages above a size are lost, as above a path's MTU; devices
+ * behind one NAT; two groups that some of both join; or any of it anywhere. Sizes are of messages
+ * of up to mtu_bytes; pings alone always pass. All nodes are seeds from now on. */
+void trouble_draw_reach(struct uw_rng *rng, struct world *w, uint32_t mtu_bytes);
+
+void trouble_all_hear(struct world *w);
+
+/* Steps of all nodes; fails if one that is up has made none since. */
+struct trouble_steps {
+    uint32_t of[WORLD_MAX];
+};
+struct trouble_steps trouble_steps(const struct world *w);
+void trouble_expect_steps(const struct world *w, const struct trouble_steps *since);
+
 /* No cuts, nobody paused or slow. */
 void trouble_heal(struct world *w);
 
