@@ -159,6 +159,11 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
                version_of(differs, &m[i], version), cells ? "  " : "",
                cells ? m[i].cell : "");
     }
+    for (uint32_t i = 0; i < n; i++) {
+        if (m[i].still_s != 0 && m[i].state != UW_MEMBER_LEFT) {
+            printf("%s stands still: no step for %u s\n", m[i].name, (unsigned)m[i].still_s);
+        }
+    }
     if (kernels[0] != '\0') {
         printf("this node trains with %s\n", kernels);
     }
@@ -206,7 +211,8 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
         uw_event_float(row, "samples_per_s", m[i].samples_per_s);
         UW_EVENT_NUMBERS(row, {"rounds", m[i].rounds}, {"rtt_us", m[i].rtt_us},
                          {"silent_us", (double)m[i].silent_us},
-                         {"pulled_bytes", (double)m[i].pulled_bytes}, {"refused", m[i].refused_n});
+                         {"pulled_bytes", (double)m[i].pulled_bytes}, {"refused", m[i].refused_n},
+                         {"still_s", m[i].still_s});
         cJSON_AddStringToObject(row, "cell", m[i].cell);
         cJSON_AddStringToObject(row, "version", release_of(m[i].release, release));
         cJSON_AddNumberToObject(row, "protocol", m[i].protocol);

@@ -53,10 +53,23 @@ static void test_end_tells_what_was_received_in_how_many_averages(void **state)
     expect_said(&c, true, "\nreceived       5 B in 1 average, 0 of them exact\n");
 }
 
+/* Ten usual rounds, and half a minute. */
+static void test_node_stands_still_after_ten_rounds_and_half_a_minute(void **state)
+{
+    (void)state;
+    const uint64_t s = 1000000;
+    assert_false(uw_node_report_is_still(29 * s, 100 * s, 1000, 10));
+    assert_true(uw_node_report_is_still(30 * s, 100 * s, 1000, 10));      /* rounds of a second */
+    assert_false(uw_node_report_is_still(99 * s, 100 * s, 100, 10));      /* of ten seconds */
+    assert_true(uw_node_report_is_still(100 * s, 100 * s, 100, 10));
+    assert_true(uw_node_report_is_still(30 * s, 0, 0, 10));               /* not one step */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_end_tells_pulls_that_are_done_from_one_that_is_not),
+        cmocka_unit_test(test_node_stands_still_after_ten_rounds_and_half_a_minute),
         cmocka_unit_test(test_end_tells_what_was_received_in_how_many_averages),
     };
     return cmocka_run_group_tests_name("node_report", tests, NULL, NULL);

@@ -20,7 +20,12 @@
 #include <stdint.h>
 
 /* Exit statuses of the program. */
-enum uw_exit { UW_EXIT_DONE = 0, UW_EXIT_FAILED = 1, UW_EXIT_USAGE = 2 };
+enum uw_exit {
+    UW_EXIT_DONE = 0,
+    UW_EXIT_FAILED = 1,
+    UW_EXIT_USAGE = 2,
+    UW_EXIT_STILL = 3               /* of a node: its training stood still at its end */
+};
 
 enum uw_opt_kind {
     UW_OPT_FLAG,        /* bool; the flag takes no value, or =true, =false */

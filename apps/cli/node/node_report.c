@@ -14,6 +14,8 @@
 #define WAITING_US 1000000u
 #define UNREACHED_US 10000000u      /* time without an answer from a peer that others know */
 #define OWN_BYTES 64u               /* addresses of this machine: any of a version will do */
+#define STILL_US 30000000u
+#define STILL_ROUNDS 10u
 
 void uw_node_report_init(struct uw_node_report *r)
 {
@@ -177,6 +179,24 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
         char text[UW_SCORE_TEXT_BYTES];
         uw_node_report_log(r, "%s", uw_score_text(score, text));
     }
+}
+
+bool uw_node_report_is_still(uint64_t idle_us, uint64_t took_us, uint64_t steps, uint32_t period)
+{
+    double round_us = steps != 0 ? (double)took_us / (double)steps * period : 0.0;
+    return idle_us >= STILL_US && (double)idle_us >= STILL_ROUNDS * round_us;
+}
+
+void uw_node_report_still(struct uw_node_report *r, uint64_t step, uint64_t idle_us, bool over)
+{
+    cJSON *ev = uw_event("still");
+    UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"seconds", (double)idle_us / 1e6});
+    cJSON_AddBoolToObject(ev, "over", over);
+    uw_events_put(&r->events, ev);
+    uw_node_report_log(r, over ? "training goes on after step %llu, after %.0f s"
+                               : "training stands still: no step after step %llu for %.0f s, it "
+                                 "waits for others",
+                       (unsigned long long)step, (double)idle_us / 1e6);
 }
 
 void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c)
@@ -390,6 +410,9 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
         cJSON_AddNumberToObject(ev, "agreed_nodes", r->agreed_n);
     }
     cJSON_AddBoolToObject(ev, "interrupted", s->interrupted);
+    if (s->still_s != 0) {
+        cJSON_AddNumberToObject(ev, "still_seconds", s->still_s);
+    }
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
     uw_progress_clear(&r->progress);

@@ -46,6 +46,7 @@ struct uw_node_summary {
     size_t arena_bytes, network_bytes;
     const struct uw_score *score;   /* NULL: never tested */
     bool interrupted;
+    uint32_t still_s;               /* it stood still at the end; 0: it did not */
     struct uw_node_counters counters;
 };
 
@@ -87,6 +88,13 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
  * training left; below 0: unknown. */
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s);
+
+/* Does a node stand still, idle_us after its last step: for 30 seconds, and for ten usual rounds of
+ * period steps, where `steps` took took_us? */
+bool uw_node_report_is_still(uint64_t idle_us, uint64_t took_us, uint64_t steps, uint32_t period);
+
+/* It stands still after that step (over: no more), for so long. */
+void uw_node_report_still(struct uw_node_report *r, uint64_t step, uint64_t idle_us, bool over);
 
 /* Add a node's counters to an event. */
 void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c);

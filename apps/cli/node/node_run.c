@@ -237,6 +237,7 @@ static int housekeeping(struct uw_node_work *r)
 static int wait_for_network(struct uw_node_work *r)
 {
     uw_node_net_wait(&r->net);
+    uw_node_work_watch(r);
     uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps,
                           uw_node_work_left_s(r));
     if (r->averaging && r->o->cell_first > 1) {
@@ -250,7 +251,7 @@ static int wait_for_network(struct uw_node_work *r)
 
 static int run_steps(struct uw_node_work *r)
 {
-    r->train_us = uw_board_now_us();
+    r->train_us = r->moved_us = uw_board_now_us();
     if (r->step >= r->steps || !uw_node_work_time_left(r)) {
         uw_node_report_log(&r->report, "nothing is left to train: steps or seconds are over");
     }
@@ -288,6 +289,7 @@ static int work(struct uw_node_work *r)
                            r->o->checkpoint != NULL ? ", saved in " : ", not saved",
                            r->o->checkpoint != NULL ? r->o->checkpoint : "");
     }
+    uint32_t still_s = r->still ? (uint32_t)((r->trained_us - r->moved_us) / 1000000u) : 0;
     bool waited_for = uw_node_work_broadcasts(r->o);
     if (rc == UW_OK && !uw_stop_asked(&r->stop) && waited_for) {
         rc = uw_node_work_linger(r);
@@ -310,7 +312,8 @@ static int work(struct uw_node_work *r)
                                                      r->net.block.bytes + r->spare.bytes +
                                                      r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
-                                    .interrupted = r->stop.asked};
+                                    .interrupted = r->stop.asked,
+                                    .still_s = still_s};
         uw_node_net_members(&r->net, NULL, &s.counters);
         uw_node_report_done(&r->report, &s);
     }
@@ -373,7 +376,8 @@ static int finish(struct uw_node_work *r, int rc, int status)
         uw_cli_error("node", status, "%s", uw_error_sentence(&r->err, rc));
     } else {
         status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
-                            : UW_EXIT_DONE;
+             : r->still ? UW_EXIT_STILL
+                        : UW_EXIT_DONE;
     }
     return status;
 }

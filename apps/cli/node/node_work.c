@@ -102,12 +102,37 @@ static float sent_samples_per_s(const struct uw_node_work *r)
     return ended ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
 }
 
+static uint32_t still_s(const struct uw_node_work *r)
+{
+    bool still = r->still && r->trained_us == 0;
+    return still ? (uint32_t)((uw_board_now_us() - r->moved_us) / 1000000u) : 0;
+}
+
+void uw_node_work_watch(struct uw_node_work *r)
+{
+    uint64_t idle_us = uw_board_now_us() - r->moved_us;
+    struct uw_node_counters c;
+    if (r->train_us == 0 || r->trained_us != 0) {
+        return;
+    }
+    uw_node_net_members(&r->net, NULL, &c);
+    if (!r->still && uw_node_report_is_still(idle_us, r->moved_us - r->train_us,
+                                             r->step - r->first_step, c.period_steps)) {
+        r->still = true;
+        uw_node_report_still(&r->report, r->step, idle_us, false);
+    }
+    if (r->still) {
+        const struct uw_node_progress p = uw_node_work_progress(r, 0.0f);
+        uw_node_tell(&r->net.node, &p);
+    }
+}
+
 struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr)
 {
     return (struct uw_node_progress){
         .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
         .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = sent_samples_per_s(r),
+        .samples_per_s = sent_samples_per_s(r), .still_s = still_s(r),
         .vitals = r->vitals};
 }
 
@@ -239,6 +264,11 @@ int uw_node_work_train(struct uw_node_work *r, float *lr)
     uw_node_trace_part(r, NULL, before_us, uw_board_now_us());
     rest(r, before_us);
     uint64_t now_us = uw_board_now_us();
+    if (r->still) {
+        uw_node_report_still(&r->report, r->step - 1u, now_us - r->moved_us, true);
+    }
+    r->still = false;
+    r->moved_us = now_us;
     r->step_loss = result.loss;
     r->loss = r->samples == b->n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {

@@ -63,6 +63,8 @@ struct uw_node_work {
     uint64_t begun;                     /* steps begun: step, or more on a GPU */
     struct uw_node_begun flight[UW_NODE_BEGUN_MAX];
     uint64_t start_us, samples;
+    uint64_t moved_us;                  /* last step, or the begin of the training */
+    bool still;                         /* it stands still since, and has said so */
     uint64_t train_us, trained_us;      /* start and end of the training; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
     double step_loss;                   /* of the last step */
@@ -97,6 +99,9 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
 /* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err
  * filled. */
 int uw_node_work_open(struct uw_node_work *r);
+
+/* Called while the training waits for the network: say so if it stands still, here and to peers. */
+void uw_node_work_watch(struct uw_node_work *r);
 
 /* Prepare for questions about samples, of a bound model. Returns UW_OK or UW_ERR_NOMEM, r->err
  * filled. */

@@ -25,6 +25,7 @@ static enum uw_gradient_state wait_for(struct uw_node_work *r, uint32_t bucket)
             uw_node_net_wake(&r->net);
         }
         uw_node_net_wait(&r->net);
+        uw_node_work_watch(r);
         state = uw_node_gradient_state(&r->net.node, bucket);
     }
     return state;
