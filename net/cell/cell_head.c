@@ -15,6 +15,7 @@
 #define ARRIVED_MOST 0x8000u        /* a part of what a rank waits for: its last chunk is small */
 #define GAP_TIMES 2u                /* as long without progress as never before, ... */
 #define GAP_MOST_US 8000000u        /* ... or so long */
+#define GAP_CLEAN_US 750000u        /* longer ones are of a network that loses much */
 #define GAP_PARTS 64u               /* smoothing */
 #define POLL_MIN_US 50000u
 #define POLL_MAX_US 200000u
@@ -437,7 +438,7 @@ static void give_up_stalled(struct uw_cell *c)
     struct uw_cell_message m = {.ids_n = 2};
     if (!c->h.start.direct) {
         m.ids[1] = uw_cell_culprit(c, &m.ids[0], &m.step);
-        m.step = m.step <= ARRIVED_MOST && c->h.start.stream_n == 0;
+        m.step = m.step <= ARRIVED_MOST && c->h.start.stream_n == 0 && c->h.gap_us < GAP_CLEAN_US;
     }
     if (m.ids[1] == UW_CELL_NOBODY || m.ids[1] == m.ids[0]) {
         decide(c, false, m.ids[0], NULL);

@@ -9,7 +9,8 @@
 
 #define UW_CELL_AVOID_US 2000000u       /* of a node; doubles with each strike */
 #define UW_CELL_PART_US 60000000u       /* of a pair: trying again costs all ranks a stall. The
-                                           first time for AVOID_US, if much has arrived */
+                                           first time for AVOID_US, if much has arrived
+                                           or the network loses much */
 #define UW_CELL_AVOID_DOUBLINGS 5u
 #define UW_CELL_UNHEARD_US 1500000u /* a rank that has just joined is heard by then */
 #define UW_CELL_READY_STALE_US 3000000u /* READY is repeated more often */
