@@ -11,6 +11,7 @@
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
 #define TRIES_DEFAULT 5u
+#define LOST_WAITS 3u               /* no rank knows the outcome: the next one decides */
 #define HOLD_MIN_US 50000u          /* a wait for START that training spends idle ... */
 #define HOLD_MAX_US 300000u         /* ... is as long as such waits are, within these limits */
 #define DEAF_LEAST 8u                /* nodes that READY lists, beside the ranks */
@@ -390,7 +391,8 @@ void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_mess
     if (from == c->config.self || m->ids_n > UW_CELL_RANKS_MAX) {
         return;
     }
-    c->moved_us = from == c->decider ? now_us : c->moved_us;
+    bool decides = from == c->decider && (m->act == UW_CELL_START || m->act == UW_CELL_POLL);
+    c->moved_us = decides ? now_us : c->moved_us;
     switch (m->act) {
     case UW_CELL_READY: uw_cell_head_ready(c, from, m); break;
     case UW_CELL_START: uw_cell_begin(c, from, m); break;
@@ -422,7 +424,7 @@ static uint32_t unheard_rank(const struct uw_cell *c)
 /* Let training go on while this node waits for START longer than usual. */
 static void lend(struct uw_cell *c)
 {
-    uint64_t most_us = uw_deadline_us(&c->waits, 2, 4, HOLD_MIN_US, HOLD_MAX_US);
+    uint64_t most_us = uw_deadline_us(&c->waits, 1, 2, HOLD_MIN_US, HOLD_MAX_US);
     bool may = c->config.lend != NULL && !c->lent;
     if (may && c->now_us - c->held_us > most_us) {
         c->lent = true;
@@ -470,11 +472,14 @@ static void run_member(struct uw_cell *c)
         uw_cell_conclude(c, false, c->decider, NULL);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
-        /* Without this node's result there is no commit: giving up is safe. Once reported, only the
-         * loss of the decider (uw_cell_gone) or the limit above ends its wait. */
+        /* Without this node's result there is no commit: giving up is safe. */
         succeed(c, false);
     } else if (is_lost(c) && c->state == UW_CELL_IN_ROUND) {
         end_round(c, c->decider, false);
+    } else if (is_lost(c) && c->ranks_n > 2u &&
+               c->now_us - c->moved_us > LOST_WAITS * uw_cell_silent_us(c)) {
+        c->moved_us = c->now_us;
+        succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
         if (is_lost(c)) {

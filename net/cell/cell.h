@@ -19,29 +19,26 @@
  * ranks (POLL): a decision that any rank knows stands. Otherwise the round is committed if all
  * remaining ranks are prepared and are more than half, else aborted.
  *
- * When a round between devices (direct) fails, no node is to blame: the next one uses the link.
- *
  * Two nodes that do not hear each other are in no round together. A node reports in READY whom
  * others hear and it does not; and where a round stalls, the rank that is behind and the one that
- * it waits for are taken for such a pair, and remember it for a while. The head, of those who hear
- * most, leaves out as few as it can, another one each time; who is left out is informed and goes on
- * without.
+ * it waits for are taken for such a pair for a while. The head, of those who hear most, leaves out
+ * as few as it can, another one each time; who is left out is informed and goes on without.
  *
  * Where an average was too far from a node's parameters, that node refuses it and is wary for a
  * while: rounds with a wary rank go by sweep, in which each rank judges what another one sends. No
- * rank is to blame for such a refusal.
+ * rank is to blame for that, or for a failure of a round between devices (direct).
  *
  * Nobody waits idle for long. While no START comes, the parameters are lent to training, and are
  * called for when the round begins. A rank that stalls makes the head poll, and is given up when it
  * is silent for longer than rounds take. When the head itself is silent, a rank without a result
- * ends the round, and a rank with one asks the others for the outcome.
+ * ends the round, and a rank with one asks the others for the outcome; then the next one decides.
  *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
  * follow a START goes on without, too. Patient cells and the run's last average avoid no node. A
  * new node is waited for only after its first round, so that joining delays nobody. A node whose
  * parameters have an rms of more than 32 times the median has diverged and is refused.
- * Messages may be lost, repeated and reordered. Requests are repeated until they are answered.
+ * Messages may be lost, repeated, reordered. Requests are repeated until they are answered.
  *
  * Units      _us microseconds
  * Memory     tables from an arena; the member list is borrowed from one call to the next
@@ -186,8 +183,7 @@ struct uw_cell_seat {
     uint32_t culprit;
     float rms;
     enum uw_cell_status status;
-    bool direct;                    /* aborted, and no rank is to blame */
-    bool wary;
+    bool direct, wary;              /* aborted, and no rank is to blame; ready by sweep */
     uint32_t step, waits_for;
     uint32_t chunk_n, stream_n;
     uint64_t since_us, ready_us;    /* ready since; last READY */
@@ -224,7 +220,6 @@ struct uw_cell {
     uint32_t members_n;
     uint64_t now_us;
     uint32_t head, reported_head;   /* elected now; last reported */
-
     enum uw_cell_state state;
     uint32_t asks;                  /* number of waits */
     uint64_t since_us, repeat_us;   /* begin of this state; next repetition of its message */
@@ -242,8 +237,7 @@ struct uw_cell {
     uint32_t chunk_n, stream_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
-    bool met;                       /* has been in a round */
-    bool wary;                      /* set by the owner */
+    bool met, wary;                 /* has been in a round; set by the owner */
     struct {
         uint32_t group, round, at;  /* at: number of earlier entries */
         bool committed;
@@ -260,7 +254,7 @@ struct uw_cell {
 /* Allocate the tables. Returns UW_OK or what uw_arena_take returns. */
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config);
 
-/* Set the nodes of the cell. regroup, outside of a round: drop all state of other nodes. */
+/* Set the nodes of the cell; regroup, outside of a round: drop all state of others. */
 void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n);
 void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
                      uint64_t now_us);
@@ -272,13 +266,13 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
  * or with `give_up`; after `decided` without commit it is retried. */
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
 
-/* The parameters that were lent are back. */
+/* The lent parameters are back. */
 void uw_cell_hold(struct uw_cell *c, uint64_t now_us);
 /* List up to UW_CELL_DEAF_MAX nodes that are in no round with this one: those of the callback deaf,
  * and those with which it stalled one. Returns their number. */
 uint32_t uw_cell_deaf(const struct uw_cell *c, uint64_t now_us, uint32_t ids[UW_CELL_DEAF_MAX]);
 
-/* Is a round known to be over, or was the group's last round a later one? */
+/* Is a round known to be over, or was the group's last one later? */
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 
 /* The all-reduce of this round is done. */
