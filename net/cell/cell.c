@@ -47,7 +47,7 @@ void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t
 {
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
                                 .status = uw_cell_status_of(c, group, round)};
-    m.direct = c->direct && c->group == group && c->round == round;
+    m.direct = c->blameless && c->group == group && c->round == round;
     if (m.status == UW_CELL_RUNNING) {
         uint32_t waits_for = UW_RANK_NONE;
         m.step = c->config.progress(c->config.arg, &waits_for);
@@ -170,7 +170,7 @@ void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->round = m->round;
     c->decider = from;
     c->kind = m->kind;
-    c->direct = m->direct;
+    c->direct = c->blameless = m->direct;
     memcpy(c->hints, m->hints, sizeof c->hints);
     c->chunk_n = m->chunk_n;
     c->stream_n = m->stream_n;
@@ -276,7 +276,8 @@ static void end_round(struct uw_cell *c, uint32_t culprit, bool blameless)
                                 .status = UW_CELL_ABORTED, .culprit = culprit};
     const struct uw_cell_message pair = {.ids_n = 2, .ids = {c->config.self, culprit}};
     uw_cell_conclude(c, false, culprit, culprit != c->config.self ? &pair : NULL);
-    c->direct = m.direct = blameless || (c->direct && culprit == UW_CELL_NOBODY);
+    c->direct = c->direct && culprit == UW_CELL_NOBODY;
+    c->blameless = m.direct = blameless || c->direct;
     send_to(c, decider, &m);
 }
 

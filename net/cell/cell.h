@@ -232,7 +232,7 @@ struct uw_cell {
     float rms;                      /* of its parameters */
     uint32_t group, round, decider; /* decider: the group's head, or its successor */
     enum uw_allreduce_kind kind;
-    bool direct;
+    bool direct, blameless;         /* blameless: it aborted the round, and nobody is to blame */
     float hints[UW_CELL_HINTS];
     uint32_t chunk_n, stream_n;
     uint32_t ranks_n, rank;
