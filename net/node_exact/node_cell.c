@@ -212,11 +212,13 @@ static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
 
 /* ---- the guard of exact averages ---- */
 
+/* Where cells pull from each other, an average may rightly be far away. */
 static bool is_guarded(const struct uw_node_scope *o)
 {
     const struct uw_node_state *s = o->node;
-    return s->gossip.guard != NULL && !s->gradients->on && !o->cell.direct &&
-           o->scope != UW_AVERAGE_PAIR;
+    return s->gossip.guard != NULL && s->config.guard_averages && !s->gradients->on &&
+           !o->cell.direct && o->scope != UW_AVERAGE_PAIR && s->config.mode == UW_NODE_ALLREDUCE &&
+           strcmp(s->cell->name, "*") == 0;
 }
 
 static float judge(void *arg, uint32_t rank, uint32_t at, const float *floats, const float *x,

@@ -128,7 +128,7 @@ static void test_args_mistakes_exit_with_two(void **state)
         {"--lr", "nan"},        {"--lr", "inf"},        {"--lr", "0x1p3"},
         {"--lr", "-0.1"},       {"--lr", "1e999"},      {"--rule", "q"},
         {"--rule", ""},         {"--rule", "none|qg"},  {"--file", ""},
-        {"--fast=yes"},        {"--budget", "3Q"},     {"--budget", "99999999999999G"},
+        {"--fast=true"},        {"--budget", "3Q"},     {"--budget", "99999999999999G"},
         {"a", "b"},             {"-x"},                 {"--emulate.loss", "1.01"},
         {"--seed", "18446744073709551616"},             {"--classes", "0,,1"},
         {"--classes", "32"},    {"--classes", "1,"},    {"--classes", "-1"},

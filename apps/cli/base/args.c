@@ -499,8 +499,7 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == UW_OPT_FLAG) {
-        bool word = value != NULL && strcmp(value, "true") != 0 && strcmp(value, "false") != 0;
-        if (word && !key) {
+        if (value != NULL && !key) {
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
                                 value);
         }

@@ -28,7 +28,7 @@ enum uw_exit {
 };
 
 enum uw_opt_kind {
-    UW_OPT_FLAG,        /* bool; the flag takes no value, or =true, =false */
+    UW_OPT_FLAG,        /* bool; the flag takes no value */
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
     UW_OPT_CHOICES,     /* the same, or several with commas between them: `at` is of the first */

@@ -14,14 +14,18 @@
 
 #define UW_PEER_SCHEDULES "random|matching|exponential|dissemination|hypercube|base2"
 #define UW_MOMENTUM_RULES "qg|noloco|slowmo|diloco|kgt|none"    /* uw_mix_find */
+#define UW_GUARDS "off|pulls|all"
 #define UW_PERIOD_MOST 1e9
+
+/* What is refused if it is far away. */
+enum uw_guarding { UW_GUARD_OFF, UW_GUARD_PULLS, UW_GUARD_ALL };
 
 struct uw_exchange {
     struct uw_choice mode;                  /* enum uw_node_mode; words UW_NODE_MODES */
     struct uw_choice rule_word, peers_word;
     struct uw_or_auto period;               /* local steps per round */
     uint32_t slices;                        /* of the model, one per round; 0: 1 */
-    bool guard;                             /* refuse models that are far away */
+    struct uw_choice guard;                 /* enum uw_guarding; words UW_GUARDS */
     double share;                           /* of the time, with period auto; 0: not given */
     double momentum;                        /* of local steps; below 0: not given */
     const struct uw_mix_rule *rule;         /* of rule_word, set by uw_exchange_resolve */
@@ -29,7 +33,8 @@ struct uw_exchange {
 };
 
 #define UW_EXCHANGE_DEFAULTS \
-    {.mode = {"gossip", UW_NODE_GOSSIP}, .period = {.n = 10}, .guard = true, .momentum = -1.0}
+    {.mode = {"gossip", UW_NODE_GOSSIP}, .period = {.n = 10}, \
+     .guard = {"pulls", UW_GUARD_PULLS}, .momentum = -1.0}
 
 /* Resolve the words. own: the rule to use if none was given. */
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own);

@@ -159,7 +159,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
     struct uw_model *m = &r->job.model;
     float zeros[ADDED_N] = {0};
     /* Of an average that the guard refused the next ones are by sweep. */
-    bool sweeps = o->exchange.guard && o->exchange.mode.at != UW_NODE_GOSSIP;
+    bool sweeps = o->exchange.guard.at == UW_GUARD_ALL;
     struct uw_node_config c = {
         .parts = &uw_node_parts_all,
         .seeds = o->seeds.item,

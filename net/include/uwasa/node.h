@@ -118,9 +118,10 @@ struct uw_node_config {
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
-    bool guard;                     /* refuse a peer's model, or an average, that is further away
-                                       than they usually are; not of pairs and gradients. Averages
-                                       need scratch_n as large as the model, or a reliable link */
+    bool guard;                     /* refuse peers' models that are further away than usual */
+    bool guard_averages;            /* with guard: also averages of mode allreduce, but not of
+                                       gradients and not of more nodes than an average takes. Needs
+                                       scratch_n as large as the model, or a reliable link */
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     uint32_t period_steps;          /* T, minimum of local steps a round; 0: 10 */
     float period_share;             /* > 0: T adapts, up to period_steps (0: no limit), so that
