@@ -47,7 +47,6 @@ done <<END
 "network": "formula", "mtu": 1024
 "network": "formula", "pull_window": 65536
 "eval_seconds": 1e-9
-"exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 "nodes": [{"count": 3}, {"count": 1, "attack": "sign"}]
 "nodes": [{"count": 3}, {"count": 1, "attack": "noise:much"}]
 "nodes": [{"count": 3}, {"count": 1, "attack": "old:2"}]
