@@ -425,7 +425,7 @@ static uint32_t unheard_rank(const struct uw_cell *c)
 /* Let training go on while this node waits for START longer than usual. */
 static void lend(struct uw_cell *c)
 {
-    uint64_t most_us = uw_deadline_us(&c->waits, 1, 2, HOLD_MIN_US, HOLD_MAX_US);
+    uint64_t most_us = uw_deadline_us(&c->waits, 2, 4, HOLD_MIN_US, HOLD_MAX_US);
     bool may = c->config.lend != NULL && !c->lent;
     if (may && c->now_us - c->held_us > most_us) {
         c->lent = true;
