@@ -248,12 +248,17 @@ static bool is_near(const struct uw_node_scope *o)
     return near;
 }
 
-/* Of a sweep: report and punish the ranks that were refused, and learn. */
+static void be_wary(struct uw_node_state *s, uint32_t rounds)
+{
+    s->cell->wary_n = rounds;
+    s->cell->scopes[UW_AVERAGE_CELL].cell.wary = rounds != 0;
+    s->cell->scopes[UW_AVERAGE_RUN].cell.wary = rounds != 0;
+}
+
+/* Of a sweep: report the ranks that were refused, and learn. */
 static void learn_near(struct uw_node_scope *o)
 {
     struct uw_node_state *s = o->node;
-    struct uw_cell *cells[] = {&s->cell->scopes[UW_AVERAGE_CELL].cell,
-                               &s->cell->scopes[UW_AVERAGE_RUN].cell};
     bool any = false;
     for (uint32_t i = 0; i < o->cell.ranks_n; i++) {
         if (s->cell->far_n[i] > s->config.params->size_n / 2u) {
@@ -263,17 +268,14 @@ static void learn_near(struct uw_node_scope *o)
         }
     }
     (void)s->gossip.guard->ends(s->gossip.guard, &s->gossip, false);
-    s->cell->wary_n = any ? WARY_ROUNDS : s->cell->wary_n - (s->cell->wary_n != 0 ? 1u : 0u);
-    cells[0]->wary = cells[1]->wary = s->cell->wary_n != 0;
+    be_wary(s, any ? WARY_ROUNDS : s->cell->wary_n - (s->cell->wary_n != 0 ? 1u : 0u));
 }
 
 static void refuse(struct uw_node_scope *o, bool far)
 {
     struct uw_node_state *s = o->node;
     if (far) {
-        s->cell->wary_n = WARY_ROUNDS;
-        s->cell->scopes[UW_AVERAGE_CELL].cell.wary = true;
-        s->cell->scopes[UW_AVERAGE_RUN].cell.wary = true;
+        be_wary(s, WARY_ROUNDS);
         s->counters.refused_outlier++;
         uw_node_report_far(s, UW_CELL_NOBODY);
     }

@@ -115,26 +115,17 @@ static void choose_network(struct uw_world_config *c, const struct uw_sim_option
     c->pull_waits = o->pull_waits;
 }
 
-/* Then averages go by sweep. */
-static bool attacked(const struct uw_sim_fleet *f)
-{
-    uint32_t i = 0;
-    while (i < f->devices_n && f->devices[i].attack == UW_SIM_HONEST) {
-        i++;
-    }
-    return i < f->devices_n;
-}
-
 /* A world of the run's nodes, without reports. fleet, params and run are borrowed. */
 static struct uw_world_config config_of(const struct uw_sim_options *o,
                                         const struct uw_sim_fleet *fleet,
                                         const struct uw_params *params, const char *run)
 {
+    bool judges = o->exchange.guard.at == UW_GUARD_ALL;     /* then averages may go by sweep */
     struct uw_world_config config = {
         .fleet = fleet,
         .params = params,
         .node = {.run = run,
-                 .head_weight = 1, .scratch_n = attacked(fleet) ? params->size_n : SCRATCH_N,
+                 .head_weight = 1, .scratch_n = judges ? params->size_n : SCRATCH_N,
                  .window_bytes = (size_t)o->pull_window,
                  .seed = uw_rng_mix(o->seed, 0)}};
     uw_exchange_fill(&o->exchange, &config.node);
