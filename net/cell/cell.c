@@ -34,6 +34,13 @@ void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
     c->config.report(c->config.arg, &news);
 }
 
+/* The round goes on, or its decider is there. */
+static void moves(struct uw_cell *c)
+{
+    c->moved_us = c->now_us;
+    c->asked = 0;
+}
+
 static void send_to(struct uw_cell *c, uint32_t to, const struct uw_cell_message *m)
 {
     if (to == c->config.self) {
@@ -48,6 +55,7 @@ void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
                                 .status = uw_cell_status_of(c, group, round)};
     m.direct = c->blameless && c->group == group && c->round == round;
+    m.asks = to == c->decider && uw_cell_at_hand(c, group, round) ? c->asked : 0;
     if (m.status == UW_CELL_RUNNING) {
         uint32_t waits_for = UW_RANK_NONE;
         m.step = c->config.progress(c->config.arg, &waits_for);
@@ -68,16 +76,6 @@ static void wait_for_start(struct uw_cell *c)
     c->state = UW_CELL_WAITING;
     c->asks++;
     c->since_us = c->repeat_us = c->held_us = c->now_us;
-}
-
-/* Is it among the first n? */
-static bool lists(const uint32_t *ids, uint32_t n, uint32_t id)
-{
-    uint32_t i = 0;
-    while (i < n && ids[i] != id) {
-        i++;
-    }
-    return i < n;
 }
 
 /* Stay out of rounds with a node for a while. */
@@ -104,7 +102,7 @@ static void learn(struct uw_cell *c, bool commit, const struct uw_cell_message *
         }
     }
     for (uint32_t i = 0; i < UW_CELL_APART && commit; i++) {
-        if (lists(c->ranks, c->ranks_n, c->apart[i].id)) {
+        if (uw_cell_lists(c->ranks, c->ranks_n, c->apart[i].id)) {
             c->apart[i] = (struct uw_cell_apart){.id = UW_CELL_NOBODY};
         }
     }
@@ -171,6 +169,7 @@ void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->decider = from;
     c->kind = m->kind;
     c->direct = c->blameless = m->direct;
+    c->unequal = m->step != 0;
     memcpy(c->hints, m->hints, sizeof c->hints);
     c->chunk_n = m->chunk_n;
     c->stream_n = m->stream_n;
@@ -178,8 +177,9 @@ void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->ranks_n = m->ids_n;
     c->met = true;
     memcpy(c->ranks, m->ids, m->ids_n * sizeof m->ids[0]);
-    c->since_us = c->moved_us = c->now_us;
+    c->since_us = c->now_us;
     c->step = 0;
+    moves(c);
     c->repeat_us = c->now_us + STATE_REPEAT_US;
     if (c->ranks_n > 1) {
         c->config.begin(c->config.arg);
@@ -296,7 +296,7 @@ uint32_t uw_cell_deaf(const struct uw_cell *c, uint64_t now_us, uint32_t ids[UW_
         const struct uw_cell_apart *a = &c->apart[i];
         bool apart = a->id != UW_CELL_NOBODY &&
                      (now_us < a->until_us || !uw_cell_reaches(c, a->id));
-        if (apart && !lists(ids, n, a->id)) {
+        if (apart && !uw_cell_lists(ids, n, a->id)) {
             ids[n++] = a->id;
         }
     }
@@ -393,7 +393,9 @@ void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_mess
         return;
     }
     bool decides = from == c->decider && (m->act == UW_CELL_START || m->act == UW_CELL_POLL);
-    c->moved_us = decides ? now_us : c->moved_us;
+    if (decides) {
+        moves(c);
+    }
     switch (m->act) {
     case UW_CELL_READY: uw_cell_head_ready(c, from, m); break;
     case UW_CELL_START: uw_cell_begin(c, from, m); break;
@@ -433,14 +435,16 @@ static void lend(struct uw_cell *c)
     }
 }
 
-/* Is the round at a standstill, and its decider silent, which would have polled the ranks? */
-static bool is_lost(struct uw_cell *c)
+/* Is the round at a standstill, and the decider did not poll this node since? */
+static bool stands_still(struct uw_cell *c)
 {
     uint32_t waits_for, step = c->config.progress(c->config.arg, &waits_for);
-    c->moved_us = step != c->step ? c->now_us : c->moved_us;
+    if (step != c->step) {
+        moves(c);
+    }
     c->step = step;
     return c->decider != c->config.self && !c->lent && !c->direct && !c->config.patient &&
-           c->now_us - c->moved_us > uw_cell_stall_us(c) + uw_cell_silent_us(c);
+           c->now_us - c->moved_us > uw_cell_stall_us(c);
 }
 
 /* Ask all ranks for the outcome, when the decider does not tell it. */
@@ -469,21 +473,25 @@ static void run_member(struct uw_cell *c)
     if (!uw_cell_in_round(c)) {
         return;
     }
+    bool still = stands_still(c);
+    bool lost = still && c->asked >= UW_CELL_POLLS_MAX &&
+                c->now_us - c->moved_us > uw_cell_stall_us(c) + uw_cell_silent_us(c);
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
         uw_cell_conclude(c, false, c->decider, NULL);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
         /* Without this node's result there is no commit: giving up is safe. */
         succeed(c, false);
-    } else if (is_lost(c) && c->state == UW_CELL_IN_ROUND) {
+    } else if (lost && c->state == UW_CELL_IN_ROUND) {
         end_round(c, c->decider, false);
-    } else if (is_lost(c) && c->ranks_n > 2u &&
+    } else if (lost && c->ranks_n > 2u &&
                c->now_us - c->moved_us > LOST_WAITS * uw_cell_silent_us(c)) {
-        c->moved_us = c->now_us;
+        moves(c);
         succeed(c, false);
-    } else if (c->now_us >= c->repeat_us) {
-        c->repeat_us = c->now_us + STATE_REPEAT_US;
-        if (is_lost(c)) {
+    } else if (c->now_us >= c->repeat_us || (still && c->asked == 0)) {
+        c->asked += still;
+        c->repeat_us = c->now_us + (still ? uw_cell_poll_us(c) : STATE_REPEAT_US);
+        if (lost) {
             ask_ranks(c);
         }
         bool long_enough = c->now_us - c->since_us > UW_CELL_UNHEARD_US;
@@ -500,7 +508,10 @@ uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
     run_member(c);
-    uint64_t next_us = uw_cell_run_head(c);
+    uint64_t next_us = uw_cell_run_head(c), still_us = c->moved_us + uw_cell_stall_us(c) + 1u;
+    if (uw_cell_in_round(c) && c->asked == 0 && still_us > now_us && still_us < next_us) {
+        next_us = still_us;
+    }
     if (c->state != UW_CELL_IDLE && c->repeat_us < next_us) {
         next_us = c->repeat_us;
     }

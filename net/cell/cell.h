@@ -15,9 +15,9 @@
  *
  * A round is committed by all or by none: a prepared rank has the average, but keeps the old
  * parameters until the commit. If a rank dies, stalls or leaves, the round aborts and names it; the
- * others start again without it. If the head is lost, the next node in the group's order polls all
- * ranks (POLL): a decision that any rank knows stands. Otherwise the round is committed if all
- * remaining ranks are prepared and are more than half, else aborted.
+ * others start again without it. If the head is lost, the next node polls all ranks (POLL): a
+ * decision that any rank knows stands. Otherwise the round is committed if all remaining ranks are
+ * prepared and are more than half, else aborted.
  *
  * Two nodes that do not hear each other are in no round together. A node reports in READY whom
  * others hear and it does not; and where a round stalls, the rank that is behind and the one that
@@ -30,8 +30,9 @@
  *
  * Nobody waits idle for long. While no START comes, the parameters are lent to training, and are
  * called for when the round begins. A rank that stalls makes the head poll, and is given up when it
- * is silent for longer than rounds take. When the head itself is silent, a rank without a result
- * ends the round, and a rank with one asks the others for the outcome; then the next one decides.
+ * is silent for longer than rounds take. A rank that stands still asks the head, which answers by a
+ * poll. When it is silent, a rank without a result ends the round, and a rank with one asks the
+ * others for the outcome; then the next one decides.
  *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
@@ -80,16 +81,15 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start; ready: sweep of a wary node */
     bool direct;                    /* start: average between the devices (node_direct.h) instead;
                                        state aborted: no rank is to blame */
-    uint32_t step, waits_for;       /* state running: of the all-reduce; an identity. state aborted,
-                                       ids: step 0: it may be an accident */
+    uint32_t step, waits_for;       /* state running: of the all-reduce; identity. start: unequal;
+                                       state aborted, ids: step 0: it may be an accident */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY; to the head: a
-                                       rank that the sender does not hear. Of no group,
-                                       from the head: the receiver: it has diverged; the head: the
-                                       receiver is avoided; another: a rank that it does not hear;
-                                       nobody: no place is left */
+                                       rank that the sender does not hear; of no group: receiver: it
+                                       has diverged, head: it is avoided, another: a rank that it
+                                       does not hear, nobody: no place is left */
     uint32_t incarnation, asks;     /* ready: the sender's; number of this wait. start, and state of
                                        no group: the receiver's wait that it answers; start 0: not
-                                       known */
+                                       known. Other state, not 0: is the head there? */
     float rms;                      /* ready: of its parameters */
     uint32_t chunk_n;               /* ready: config's; start: the minimum of all ranks */
     uint32_t stream_n;              /* as chunk_n; start: set by choose */
@@ -227,7 +227,7 @@ struct uw_cell {
     bool lent;                      /* the parameters, to training */
     uint64_t held_us;               /* not lent since */
     struct uw_deadline waits, took; /* for START; from there to the commit */
-    uint32_t step;                  /* of its all-reduce: */
+    uint32_t step, asked;           /* of its all-reduce; how often it asked the decider, since: */
     uint64_t moved_us;              /* time of its last change, or of a message of the decider */
     float rms;                      /* of its parameters */
     uint32_t group, round, decider; /* decider: the group's head, or its successor */
@@ -237,7 +237,7 @@ struct uw_cell {
     uint32_t chunk_n, stream_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
-    bool met, wary;                 /* has been in a round; set by the owner */
+    bool met, wary, unequal;        /* was in one; set by owner; some ranks were not in the last */
     struct {
         uint32_t group, round, at;  /* at: number of earlier entries */
         bool committed;

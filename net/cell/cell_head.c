@@ -17,10 +17,7 @@
 #define GAP_MOST_US 8000000u        /* ... or so long */
 #define GAP_CLEAN_US 750000u        /* longer ones are of a network that loses much */
 #define GAP_PARTS 64u               /* smoothing */
-#define POLL_MIN_US 50000u
-#define POLL_MAX_US 200000u
 #define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
-#define POLLS_MAX 4u                /* unanswered polls before a rank is the culprit */
 #define OWES_US 3000000u            /* a head repeats an outcome for so long */
 #define OWES_REPEAT_US 100000u
 
@@ -176,6 +173,11 @@ void uw_cell_head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         seat->waits_for = m->waits_for;
         seat->heard_us = c->now_us;
     }
+    if (m->asks != 0) {         /* whether this node is still there */
+        const struct uw_cell_message answer = {.act = UW_CELL_POLL, .group = m->group,
+                                               .round = m->round};
+        c->config.send(c->config.arg, from, &answer);
+    }
 }
 
 void uw_cell_head_gone(struct uw_cell *c, uint32_t id)
@@ -247,11 +249,23 @@ static bool any_is_wary(struct uw_cell *c, const struct uw_cell_message *start)
     return any;
 }
 
+/* Have some of the ranks not been in the last round? */
+static bool is_unequal(const struct uw_cell *c, const struct uw_cell_message *m)
+{
+    const struct uw_cell_message *last = &c->h.start;
+    bool unequal = c->met && !c->h.committed;
+    for (uint32_t i = 0; i < m->ids_n && c->met; i++) {
+        unequal = unequal || !uw_cell_lists(last->ids, last->ids_n, m->ids[i]);
+    }
+    return unequal;
+}
+
 static void begin_round(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
     struct uw_cell_message m = {.act = UW_CELL_START};
     uw_cell_list_ranks(c, &m);
+    m.step = is_unequal(c, &m);
     if (m.ids_n == 0) {
         return;
     }
@@ -387,12 +401,6 @@ static uint64_t start_again(struct uw_cell *c)
     return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
 }
 
-/* A round takes several times as long as an answer. */
-static uint64_t poll_us(const struct uw_cell *c)
-{
-    return uw_deadline_us(&c->took, 1, 0, 2u * POLL_MIN_US, 2u * POLL_MAX_US) / 2u;
-}
-
 static void poll(struct uw_cell *c)
 {
     const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = c->h.start.group,
@@ -400,7 +408,7 @@ static void poll(struct uw_cell *c)
     if (c->h.polls++ == 0) {
         c->h.poll_us = c->now_us;
     }
-    c->h.again_us = c->now_us + poll_us(c);
+    c->h.again_us = c->now_us + uw_cell_poll_us(c);
     send_to_ranks(c, &m);
 }
 
@@ -487,7 +495,7 @@ static uint64_t wait_for_ranks(struct uw_cell *c, const struct uw_cell_tally *t)
     }
     bool over = late || t->out_of_reach || c->now_us >= h->poll_us + uw_cell_silent_us(c);
     bool answered = h->polls != 0 && t->silent == UW_CELL_NOBODY && !h->taken_over;
-    if (!(late && answered) && (h->polls < POLLS_MAX || !over)) {
+    if (!(late && answered) && (h->polls < UW_CELL_POLLS_MAX || !over)) {
         poll(c);
         return h->again_us;
     }

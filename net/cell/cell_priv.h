@@ -21,7 +21,20 @@ bool uw_cell_reaches(const struct uw_cell *c, uint32_t id);
 /* Has a node the same head as this one, as far as is known? */
 bool uw_cell_shares_head(const struct uw_cell *c, uint32_t id);
 
-bool uw_cell_ranks(const struct uw_cell *c, uint32_t id);
+/* Is it among the first n? */
+static inline bool uw_cell_lists(const uint32_t *ids, uint32_t n, uint32_t id)
+{
+    uint32_t i = 0;
+    while (i < n && ids[i] != id) {
+        i++;
+    }
+    return i < n;
+}
+
+static inline bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
+{
+    return uw_cell_lists(c->ranks, c->ranks_n, id);
+}
 
 /* The node that should be head, of the reachable ones, with `ranks` of the round's; without, none
  * that follows one that this node does not reach. UW_CELL_NOBODY: none except `not`. */
@@ -70,10 +83,13 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c);
  * UW_CELL_NOBODY: not known. arrived: what has of what it waits for, in 65535ths. */
 uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits, uint32_t *arrived);
 
-/* After so long without progress the decider polls the ranks; who is silent for so long then is
- * lost to the round. */
+/* After so long without progress the decider polls the ranks, and a rank asks its decider, every
+ * poll_us, as a round takes several times as long as an answer. Who is silent for so long then, and
+ * to so many of them, is lost to the round. */
 uint64_t uw_cell_stall_us(const struct uw_cell *c);
+uint64_t uw_cell_poll_us(const struct uw_cell *c);
 uint64_t uw_cell_silent_us(const struct uw_cell *c);
+#define UW_CELL_POLLS_MAX 4u
 
 /* Does a message belong to an earlier wait of its sender? */
 bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,

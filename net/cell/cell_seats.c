@@ -10,7 +10,9 @@
 #define READY_FRESH_US 400000u      /* a node that repeats READY no more may be gone */
 #define STALL_MIN_US 100000u        /* a round usually takes longer than its longest pause */
 #define STALL_MAX_US 2000000u
-#define SILENT_MIN_US 400000u       /* more than the interval of STATE */
+#define SILENT_MIN_US 200000u       /* several polls */
+#define POLL_MIN_US 50000u
+#define POLL_MAX_US 200000u
 
 static const struct uw_cell_member *find(const struct uw_cell *c, uint32_t id)
 {
@@ -32,16 +34,6 @@ bool uw_cell_shares_head(const struct uw_cell *c, uint32_t id)
 {
     const struct uw_cell_member *m = find(c, id);
     return id == c->head || (m != NULL && (m->head == UW_CELL_NOBODY || m->head == c->head));
-}
-
-bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
-{
-    for (uint32_t i = 0; i < c->ranks_n; i++) {
-        if (c->ranks[i] == id) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Does a node lead, or follow one that this node can follow, too? */
@@ -113,13 +105,8 @@ bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s
  * has seen none learns them from the nodes' READY. */
 bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
 {
-    bool took_part = s->expected;
-    if (c->h.committed) {
-        took_part = false;
-        for (uint32_t i = 0; i < c->h.start.ids_n && !took_part; i++) {
-            took_part = c->h.start.ids[i] == s->id;
-        }
-    }
+    bool took_part = c->h.committed ? uw_cell_lists(c->h.start.ids, c->h.start.ids_n, s->id)
+                                    : s->expected;
     bool turn = s->left_out != 0 && !c->config.lasting;
     return (took_part || turn) && may_come(c, s->id) && c->now_us >= s->avoid_until_us;
 }
@@ -190,16 +177,6 @@ float uw_cell_median_rms(const struct uw_cell *c)
 
 /* ---- who does not hear whom ---- */
 
-static bool is_listed(const struct uw_cell_message *m, uint32_t id)
-{
-    for (uint32_t i = 0; i < m->ids_n; i++) {
-        if (m->ids[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_apart(const struct uw_cell *c, const struct uw_cell_seat *a,
                      const struct uw_cell_seat *b)
 {
@@ -211,7 +188,8 @@ uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
         const struct uw_cell_seat *other = &c->h.seats[i];
-        if (other != s && is_listed(start, other->id) && is_apart(c, s, other)) {
+        if (other != s && is_apart(c, s, other) &&
+            uw_cell_lists(start->ids, start->ids_n, other->id)) {
             return other->id;
         }
     }
@@ -225,7 +203,7 @@ static const struct uw_cell_seat *next_rank(const struct uw_cell *c,
     const struct uw_cell_seat *best = NULL;
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
         const struct uw_cell_seat *s = &c->h.seats[i];
-        if (!uw_cell_can_take_part(c, s) || is_listed(m, s->id) ||
+        if (!uw_cell_can_take_part(c, s) || uw_cell_lists(m->ids, m->ids_n, s->id) ||
             uw_cell_deaf_rank(c, m, s) != UW_CELL_NOBODY) {
             continue;
         }
@@ -298,7 +276,12 @@ uint64_t uw_cell_stall_us(const struct uw_cell *c)
 
 uint64_t uw_cell_silent_us(const struct uw_cell *c)
 {
-    return uw_deadline_us(&c->took, 2, 2, SILENT_MIN_US, c->config.round_us);
+    return uw_deadline_us(&c->took, 1, 1, SILENT_MIN_US, c->config.round_us);
+}
+
+uint64_t uw_cell_poll_us(const struct uw_cell *c)
+{
+    return uw_deadline_us(&c->took, 1, 0, 2u * POLL_MIN_US, 2u * POLL_MAX_US) / 2u;
 }
 
 /* Only messages of the previous wait count as late: older ones do not survive that long, and a node

@@ -12,7 +12,7 @@
 #define BLOCK_N 64u
 #define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_PART_KEPT_HEAD_N)
 #define GO_ON UINT32_MAX            /* base of a want: continue where the push stopped */
-#define NUDGES_MAX 4u
+#define NUDGES_MAX 3u
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
@@ -101,8 +101,8 @@ static uint64_t ask(struct uw_allreduce *a)
         return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
     }
     if (a->now_us >= a->ask_us) {
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
-                                  .wanted = 1};
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .seq = UW_PART_FIRST,
+                                  .chunk_n = a->r.chunk_n, .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
         a->asked_us = a->now_us;
         a->ask_us = a->now_us + uw_backoff_us(a->patience_us, &a->tries,
@@ -441,7 +441,10 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     if (!a->pull.active) {
         /* On a lossless link, missing earlier data was dropped here, and will not arrive. */
         bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
-        answered(a);
+        if (p->seq == UW_PART_FIRST) {      /* and not pushed, maybe long after the question */
+            answered(a);
+        }
+        a->asked_us = 0;
         begin_pull(a, dropped ? 0 : PUSH_CHUNKS, a->r.floats_per_us > 0.0f || p->reply);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {

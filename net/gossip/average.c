@@ -204,7 +204,8 @@ static void end_rule(struct uw_average *a, bool done)
             uw_mix_pair(c->rule, a->weight, c->params, c->snapshot->data, a->spare, c->velocity,
                         a->lr_sum);
         }
-    } else if (a->ruled && a->copies) {
+    } else if (a->ruled && a->copies &&
+               !(done && a->unequal && c->rule->over == UW_MIX_OVER_AVERAGES)) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum,
                    a->gossip->recent);
     } else if (a->ruled) {

@@ -78,6 +78,7 @@ struct uw_average {
     bool alike;                     /* training, before asked: the device has the values of x */
     bool measured;                  /* training, before asked: the gossip's rms is that of x */
     bool settled;                   /* network, before ended: the device has the average */
+    bool unequal;                   /* network, before ended: cell.h */
 
     /* shared: named after the thread that writes */
     atomic_uint_least32_t asked, asked_scope;   /* training: the round that is handed over */

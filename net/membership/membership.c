@@ -12,6 +12,8 @@
 #define PACE_MAX_MS 600000u         /* largest pace that a member may report */
 #define CALLS_IN_VAIN 12u
 #define HELLOS_IN_VAIN 4u           /* in a row, all answered: the answers do not arrive */
+#define RTT_TIMES 4u                /* most that a measured round trip is longer than before, */
+#define RTT_SLACK_US 10000u         /* and this */
 
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
@@ -389,14 +391,14 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     if (seq != member->ping_seq || member->ping_us == 0) {
         return;
     }
-    uint64_t rtt = now_us - member->ping_us;
-    uint32_t sample = rtt < UINT32_MAX ? (uint32_t)rtt : UINT32_MAX;
-    sample = sample != 0 ? sample : 1u;
-    /* Rare samples have more weight: the old value may be outdated. */
-    uint64_t parts = uw_membership_pace_us(m) + member->pace_us != 0 ? 2u : 8u;
-    member->srtt_us = member->srtt_us == 0
-                          ? sample
-                          : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
+    uint64_t rtt_us = now_us - member->ping_us, was_us = member->srtt_us;
+    /* Rare samples have more weight, as the old value may be outdated; so have far shorter ones: it
+     * may be of a node that was paused. */
+    bool rare = uw_membership_pace_us(m) + member->pace_us != 0;
+    uint64_t parts = was_us == 0 ? 1u : rare || 8u * rtt_us < was_us ? 2u : 8u;
+    rtt_us = was_us == 0 ? rtt_us : uw_min_u64(rtt_us, RTT_TIMES * was_us + RTT_SLACK_US);
+    rtt_us = (was_us * (parts - 1u) + rtt_us) / parts;
+    member->srtt_us = (uint32_t)uw_min_u64(uw_max_u64(rtt_us, 1u), UINT32_MAX);
     member->ping_us = 0;
     member->ping_seq = 0;
     member->unanswered = 0;

@@ -325,6 +325,7 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ended(s);
     }
+    s->cell->average.unequal = o->cell.unequal;
     uw_average_ended(&s->cell->average, how);
     s->bridge->due = s->bridge->inbox != NULL;     /* the next pull from another cell */
 }

@@ -2,8 +2,12 @@
 #include "gossip/guard.h"
 #include "node/node_pull.h"
 
+/* Not of broadcasts: what is usual in a model says little of their small chunks. */
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
+    if (s->config.mode == UW_NODE_BROADCAST) {
+        return UW_OK;
+    }
     struct uw_distances *d;
     int rc = uw_distances_place(&d, arena, s->config.params->segments_n);
     s->gossip.guard = d != NULL ? &d->base : NULL;

@@ -28,6 +28,7 @@
 #define UW_PART_WANT_BYTES (UW_PART_HEAD_BYTES + 16u)
 
 #define UW_PART_STREAMED 0xffffu    /* seq of data */
+#define UW_PART_FIRST 0xfffeu       /* seq of a want before any data of the step */
 
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 

@@ -22,6 +22,9 @@
  *     diloco   d = s - x;  m = beta m + d;  x = s - mu (d + beta m)      beta 0.9   mu 0.7
  *     kgt      z = (s - x) / L;  m += w (z_peer - z);  x = (1 - w) x + w x_peer
  *
+ * slowmo and diloco need the same s on all nodes: an average of nodes that were not all in the one
+ * before is a plain one, and m stays; otherwise their differences would grow.
+ *
  * For qg, s - x includes the movement that m itself caused. Mixing corrects it: peers' models
  * cancel what they do not confirm. A node that does not mix (a = 1) leaves it out; otherwise its m
  * grows to ten times its gradient, and nodes that seldom mix drift apart (uw_mix_recent).
