@@ -348,6 +348,14 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
     }
 }
 
+void uw_cell_leave(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->met && c->state == UW_CELL_IDLE) {
+        send_ready(c, UW_CELL_ABORTED);
+    }
+}
+
 static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&

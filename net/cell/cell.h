@@ -177,7 +177,7 @@ struct uw_cell_config {
 /* A node as its head knows it. */
 struct uw_cell_seat {
     uint32_t id, incarnation, asks;
-    bool expected, ready;           /* expected: was a rank before */
+    bool expected, ready, away;     /* expected: was a rank before; away: it withdrew since */
     bool ranked, gone;              /* a rank of the round; died or left in it */
     bool refused;                   /* this wait, because of culprit, see cell messages */
     uint32_t culprit;
@@ -278,13 +278,13 @@ bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 
-/* The average cannot be used, because it is not finite; blameless: for a reason that is not this
- * node's fault. */
+/* The average cannot be used; blameless: for a reason that is not this node's fault. */
 void uw_cell_refuse(struct uw_cell *c, bool blameless, uint64_t now_us);
 
-/* Withdraw this node's request. If it has reported a result, it waits for the decision first, until
- * the deadline of the round. */
+/* Withdraw this node's request; with a result it waits for the decision first, until the round's
+ * deadline. leave: it makes none for a while. */
 void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
+void uw_cell_leave(struct uw_cell *c, uint64_t now_us);
 
 /* Handle a message of a node. */
 void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,

@@ -113,7 +113,8 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         send_start(c, from);    /* the first one was lost */
         return;
     }
-    if (m->status == UW_CELL_ABORTED) {
+    seat->away = m->status == UW_CELL_ABORTED;
+    if (seat->away) {
         seat->ready = false;
         return;
     }

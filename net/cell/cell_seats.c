@@ -108,7 +108,7 @@ bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
     bool took_part = c->h.committed ? uw_cell_lists(c->h.start.ids, c->h.start.ids_n, s->id)
                                     : s->expected;
     bool turn = s->left_out != 0 && !c->config.lasting;
-    return (took_part || turn) && may_come(c, s->id) && c->now_us >= s->avoid_until_us;
+    return (took_part || turn) && !s->away && may_come(c, s->id) && c->now_us >= s->avoid_until_us;
 }
 
 struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c)

@@ -518,6 +518,7 @@ static void take_up(struct uw_node_state *s)
         uw_cell_ask(&o->cell, rms, s->now_us);
     }
     if (scope == UW_AVERAGE_RUN) {
+        uw_cell_leave(&s->cell->scopes[UW_AVERAGE_CELL].cell, s->now_us);
         uw_node_gradients_end(s);
     }
 }

@@ -98,6 +98,15 @@ class Fleet(unittest.TestCase):
         with open(os.path.join(self.dir, f"n{i}.err"), encoding="utf-8") as f:
             return f.read()
 
+    def weights(self, i, optimizer=False):
+        """The tensors of a checkpoint, by name, with or without those of the optimizer."""
+        with open(os.path.join(self.dir, f"n{i}.safetensors"), "rb") as f:
+            data = f.read()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        return {name: data[begin + t["data_offsets"][0]:begin + t["data_offsets"][1]]
+                for name, t in json.loads(data[8:begin]).items()
+                if name != "__metadata__" and (optimizer or not name.startswith("optimizer."))}
+
     def events(self, i, kind=None):
         found = []
         path = os.path.join(self.dir, f"n{i}.jsonl")

@@ -28,12 +28,6 @@ class GpuNode(Fleet):
     def emulate(self, i, settings):
         self.programs[i] = ["env", f"UWASA_EMULATED_CUDA={settings}", PROGRAM]
 
-    def weights(self, i):
-        """What a checkpoint holds, without what it says of the run."""
-        with open(os.path.join(self.dir, f"n{i}.safetensors"), "rb") as f:
-            data = f.read()
-        return data[8 + int.from_bytes(data[:8], "little"):]
-
     def accuracy(self, i, backend):
         """Of a checkpoint, by uwasa eval."""
         out = self.run_program("eval", "--model", "mlp", "--weights", f"n{i}.safetensors",
@@ -70,9 +64,9 @@ class GpuNode(Fleet):
 
     def test_averages_are_the_same_bits_on_all(self):
         """Parameters every ten steps over TCP, and once more at the end."""
-        for i in range(NODES):
+        for i in range(NODES):      # at one speed: who waits for long trains on
             self.start(i, exchange="allreduce", cell_first=NODES, steps=200, momentum_rule="none", lr=0.2,
-                       link="tcp", consensus_seconds=60)
+                       link="tcp", consensus_seconds=60, step_seconds=0.04)
         for d in self.check_learned():
             self.assertGreaterEqual(d["averages_done"], 15)
         for i in range(1, NODES):
@@ -92,7 +86,7 @@ class GpuNode(Fleet):
                                  for e in self.events(i, "gradients_cut")))
         if all(len(self.events(i, "gradients")) == 1 for i in range(NODES)):
             for i in range(1, NODES):
-                self.assertEqual(self.weights(0), self.weights(i))
+                self.assertEqual(self.weights(0, optimizer=True), self.weights(i, optimizer=True))
 
     def test_killed_node_comes_back_and_a_failed_gpu_ends_its_own_alone(self):
         for i in range(3):
@@ -121,7 +115,7 @@ class GpuNode(Fleet):
                               r"unspecified launch failure\): training since the last checkpoint is "
                               "lost; the same command resumes from there", last)
         self.assertTrue(failed and int(failed[1]) >= went_on, last)
-        self.assertGreater(len(self.weights(0)), 1000)      # the checkpoint is whole
+        self.assertTrue(all(self.weights(0).values()))      # the checkpoint is whole
         for i in (1, 2):
             step = self.events(i, "step")[-1]["step"]
             self.until("it trains on", lambda: self.events(i, "step")[-1]["step"] > step)
