@@ -16,6 +16,7 @@ static void test_who_stands_still_for_long_does_not_give_up_a_head_that_answers(
     (void)state;
     static struct bus b;
     set_up(&b, 3);
+    b.stations[0].works_us = b.stations[1].works_us = SECOND / 2u;
     for (uint32_t i = 0; i < 8; i++) {          /* it learns how long a round takes */
         ask_all(&b);
         run(&b, SECOND);
