@@ -29,11 +29,13 @@ class GpuGroup(Fleet):
             self.emulate(i)
         super().start(i, **{"backend": "cuda", "exchange": "allreduce", "shard": f"{i}/{NODES}",
                             "checkpoint": f"n{i}.safetensors", "link": "tcp", "lr": 0.1,
-                            "cell_first": NODES, "steps": 150, "consensus_seconds": 60, **keys})
+                            "cell_first": NODES, "steps": 150, "consensus_seconds": 60,
+                            "step_seconds": 0 if "average" in keys else 0.04, **keys})
 
-    def ways(self, i):
-        """How each average of a node went: "nccl", "halving", ..."""
-        return [e["text"].split(" by ")[1].split(",")[0] for e in self.events(i, "averaged")]
+    def ways(self, i, nodes=None):
+        """How each average of a node went, or of so many: "nccl", "halving", ..."""
+        return [e["text"].split(" by ")[1].split(",")[0] for e in self.events(i, "averaged")
+                if nodes in (None, e["nodes"])]
 
     def check_same(self, nodes=range(NODES)):
         done = [self.done(i) for i in nodes]
@@ -49,7 +51,7 @@ class GpuGroup(Fleet):
         for i in range(NODES):
             self.start(i)
         for d in self.check_same():
-            self.assertGreaterEqual(d["averages_done"], 12)
+            self.assertGreater(d["averages_done"], 3)       # how many is a matter of speed
         for i in range(NODES):
             self.assertIn("nccl", self.ways(i))
             if not self.events(i, "average_cut"):       # else the machine stood still
@@ -70,7 +72,7 @@ class GpuGroup(Fleet):
         self.check_same()
         for i in range(NODES):
             self.assertNotIn("nccl", self.ways(i))
-            self.assertGreater(len(self.ways(i)), 3)
+            self.assertGreater(len(self.ways(i)), 1)
             told = [e["text"] for e in self.events(i, "average_way")]
             self.assertEqual(len(told), 1 if i in tell else 0, told)
             for text in told:
@@ -100,8 +102,8 @@ class GpuGroup(Fleet):
         for i in range(NODES):
             cuts = [e["text"] for e in self.events(i, "average_cut")]
             self.assertTrue([t for t in cuts if "by nccl" in t and "over the network" in t], cuts)
-            self.assertGreater(len(self.ways(i)), 6)
-            self.assertLessEqual(self.ways(i).count("nccl"), good)
+            self.assertGreater(len(self.ways(i)), good)
+            self.assertLessEqual(self.ways(i, NODES).count("nccl"), good)
             if len(cuts) == 1:          # else the machine stood still
                 self.assertEqual(self.ways(i)[:good], ["nccl"] * good)
 
@@ -149,7 +151,7 @@ class GpuGroup(Fleet):
     def test_killed_in_an_average_is_gone_on_without(self):
         self.emulate(2, "nccl-hang-at=4")
         for i in range(NODES):
-            self.start(i, steps=400, step_seconds=0.04)     # who waits for the fourth trains on
+            self.start(i, steps=400)    # who waits for the fourth trains on
         self.until("three averages", lambda: len(self.ways(2)) == 3)
         self.until("a fourth that hangs", lambda: self.events(2, "step") and
                    self.events(2, "step")[-1]["step"] >= 30)
@@ -157,7 +159,7 @@ class GpuGroup(Fleet):
         self.assertEqual(self.wait(2), -signal.SIGKILL)
         self.check_same(range(2))
         for i in range(2):
-            self.assertGreater(len(self.ways(i)), 10)
+            self.assertGreater(len(self.ways(i)), 4)
             self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
             self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
 
