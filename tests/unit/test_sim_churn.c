@@ -103,7 +103,7 @@ static void check(enum uw_node_mode mode, const struct uw_mix_rule *rule, double
     assert_true(goodput >= least);
 }
 
-/* 86.5 % were measured; fewer averages, 29 of a node instead of 83, would give 90 %. */
+/* 86.8 % were measured; fewer averages, 29 of a node instead of 83, would give 90 %. */
 static void test_all_reduce_keeps_nodes_at_work(void **state)
 {
     (void)state;
