@@ -197,6 +197,7 @@ static void succeed(struct uw_cell *c, bool forgotten)
 {
     uint32_t lost = c->decider;
     uint32_t next = forgotten ? c->config.self : uw_cell_best(c, true, lost);
+    c->asked = 0;
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
         uw_cell_report(c, UW_CELL_NEWS_TAKEN_OVER, lost);
@@ -389,6 +390,7 @@ static void receive_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_
     } else if (uw_cell_at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
                c->decider != c->config.self) {
         c->decider = from;
+        moves(c);
     }
     uw_cell_send_state(c, from, m->group, m->round);
 }
@@ -494,7 +496,7 @@ static void run_member(struct uw_cell *c)
         end_round(c, c->decider, false);
     } else if (lost && c->ranks_n > 2u &&
                c->now_us - c->moved_us > LOST_WAITS * uw_cell_silent_us(c)) {
-        moves(c);
+        c->moved_us = c->now_us;
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us || (still && c->asked == 0)) {
         c->asked += still;

@@ -266,10 +266,10 @@ static void begin_round(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     struct uw_cell_message m = {.act = UW_CELL_START};
     uw_cell_list_ranks(c, &m);
-    m.step = is_unequal(c, &m);
     if (m.ids_n == 0) {
         return;
     }
+    m.step = is_unequal(c, &m);
     leave_out(c, &m);
     m.kind = any_is_wary(c, &m) ? UW_ALLREDUCE_SWEEP : UW_ALLREDUCE_KINDS_N;
     m.kind = c->config.choose(c->config.arg, &m);

@@ -224,7 +224,7 @@ class Nodes(Fleet):
         self.assertIn("n2", self.text(0) + self.text(1))
         self.stop(0, 1)                 # while they average
         for i in (0, 1):
-            self.assertTrue(all(self.weights(i).values()))
+            self.assertGreater(sum(map(len, self.weights(i).values())), 1000)
 
     GRADIENTS = {"exchange": "allreduce", "average": "gradients", "cell_first": 3,
                  "model": "lenet5", "momentum": 0.9}

@@ -67,6 +67,7 @@ static inline void on_send(void *arg, uint32_t to, const struct uw_cell_message 
     struct station *s = arg;
     struct bus *b = s->bus;
     assert_true(b->letters_n < LETTERS_MAX);
+    assert_int_not_equal(to, id_of(place_of(s)));
     b->letters[b->letters_n++] = (struct letter){
         .at_us = b->now_us + DELAY_US + s->late_us, .from = id_of(place_of(s)), .to = to, .m = *m};
 }

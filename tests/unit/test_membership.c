@@ -318,6 +318,26 @@ static void test_round_trip_longer_than_the_pause_between_pings_is_measured(void
     }
 }
 
+/* Who was paused answers late once; where that was the first answer, the next ones correct it. */
+static void test_a_pause_is_no_round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t pause = 0; pause < 2; pause++) {
+        struct bench b;
+        set_up(&b, 4, NULL, 0);
+        assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+        struct uw_member *it = &b.m.members[1];
+        for (uint32_t i = 0; i < 16; i++) {
+            uint64_t t = (10u + i) * (uint64_t)SECOND;
+            it->ping_seq = i + 1u;
+            it->ping_us = t;
+            uw_membership_acked(&b.m, it, i + 1u, t + (i == pause ? 4u * SECOND : 5000u));
+            assert_true(it->srtt_us <= 10000u || pause == 0);
+        }
+        assert_in_range(it->srtt_us, 5000, 30000);
+    }
+}
+
 /* Silence begins with a question: who is asked seldom is not suspected for it. */
 static void test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked(void **state)
 {
@@ -435,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_one_station_with_many_names_does_not_fill_the_table),
         cmocka_unit_test(test_answer_that_waited_for_a_stopped_device_is_no_round_trip),
         cmocka_unit_test(test_round_trip_longer_than_the_pause_between_pings_is_measured),
+        cmocka_unit_test(test_a_pause_is_no_round_trip),
         cmocka_unit_test(
             test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked),
         cmocka_unit_test(test_who_does_not_hear_this_device_is_lost_like_who_is_not_heard),

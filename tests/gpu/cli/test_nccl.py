@@ -37,10 +37,10 @@ class GpuGroup(Fleet):
         return [e["text"].split(" by ")[1].split(",")[0] for e in self.events(i, "averaged")
                 if nodes in (None, e["nodes"])]
 
-    def check_same(self, nodes=range(NODES)):
+    def check_same(self, nodes=range(NODES), optimizer=False):
         done = [self.done(i) for i in nodes]
         for i in nodes:
-            self.assertEqual(self.weights(nodes[0]), self.weights(i))
+            self.assertEqual(self.weights(nodes[0], optimizer), self.weights(i, optimizer))
             print(f"n{i}", " ".join(self.ways(i)), flush=True)
         for d in done:
             self.assertGreater(d["test_accuracy"], 0.6)
@@ -49,9 +49,9 @@ class GpuGroup(Fleet):
 
     def test_gpus_average_among_themselves(self):
         for i in range(NODES):
-            self.start(i)
+            self.start(i, steps=300)
         for d in self.check_same():
-            self.assertGreater(d["averages_done"], 3)       # how many is a matter of speed
+            self.assertGreaterEqual(d["averages_done"], 12)
         for i in range(NODES):
             self.assertIn("nccl", self.ways(i))
             if not self.events(i, "average_cut"):       # else the machine stood still
@@ -68,11 +68,11 @@ class GpuGroup(Fleet):
         NCCL says once why not."""
         self.emulate(1, *settings)
         for i in range(NODES):
-            self.start(i, steps=60, **(keys if i == 1 else {}))
+            self.start(i, steps=150, **(keys if i == 1 else {}))
         self.check_same()
         for i in range(NODES):
             self.assertNotIn("nccl", self.ways(i))
-            self.assertGreater(len(self.ways(i)), 1)
+            self.assertGreater(len(self.ways(i)), 3)
             told = [e["text"] for e in self.events(i, "average_way")]
             self.assertEqual(len(told), 1 if i in tell else 0, told)
             for text in told:
@@ -97,12 +97,12 @@ class GpuGroup(Fleet):
         over the network, with the parameters that were there before."""
         self.emulate(2, flaw)
         for i in range(NODES):
-            self.start(i, steps=100, consensus_seconds=20)
+            self.start(i, steps=200, consensus_seconds=20)
         self.check_same()
         for i in range(NODES):
             cuts = [e["text"] for e in self.events(i, "average_cut")]
             self.assertTrue([t for t in cuts if "by nccl" in t and "over the network" in t], cuts)
-            self.assertGreater(len(self.ways(i)), good)
+            self.assertGreater(len(self.ways(i)), 6)
             self.assertLessEqual(self.ways(i, NODES).count("nccl"), good)
             if len(cuts) == 1:          # else the machine stood still
                 self.assertEqual(self.ways(i)[:good], ["nccl"] * good)
@@ -123,7 +123,7 @@ class GpuGroup(Fleet):
     def test_gpus_average_gradients_of_every_step(self):
         for i in range(NODES):
             self.start(i, average="gradients", momentum=0.9)
-        self.check_same()
+        self.check_same(optimizer=True)
         for i in range(NODES):
             self.assertEqual(set(self.groups(i)), {"nccl"}, self.text(i))
             for e in self.events(i, "gradients_cut"):
@@ -134,7 +134,7 @@ class GpuGroup(Fleet):
         self.emulate(2, flaw)
         for i in range(NODES):
             self.start(i, average="gradients", steps=300, consensus_seconds=20)
-        self.check_same()
+        self.check_same(optimizer=True)
         for i in range(NODES):
             self.assertEqual(self.groups(i)[0], "nccl", self.text(i))
             self.assertNotEqual(self.groups(i)[1], "nccl", self.text(i))
@@ -159,7 +159,7 @@ class GpuGroup(Fleet):
         self.assertEqual(self.wait(2), -signal.SIGKILL)
         self.check_same(range(2))
         for i in range(2):
-            self.assertGreater(len(self.ways(i)), 4)
+            self.assertGreater(len(self.ways(i)), 10)
             self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
             self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
 
@@ -171,7 +171,7 @@ class GpuGroup(Fleet):
                    self.events(2, "step")[-1]["step"] >= 30)
         self.processes[2].send_signal(signal.SIGKILL)
         self.assertEqual(self.wait(2), -signal.SIGKILL)
-        self.check_same(range(2))
+        self.check_same(range(2), optimizer=True)
         for i in range(2):
             self.assertEqual(self.groups(i)[0], "nccl")
             self.assertIn("n2 ", self.events(i, "gradients_cut")[0]["text"])

@@ -65,10 +65,10 @@ class GpuNode(Fleet):
     def test_averages_are_the_same_bits_on_all(self):
         """Parameters every ten steps over TCP, and once more at the end."""
         for i in range(NODES):      # at one speed: who waits for long trains on
-            self.start(i, exchange="allreduce", cell_first=NODES, steps=200, momentum_rule="none", lr=0.2,
+            self.start(i, exchange="allreduce", cell_first=NODES, steps=600, momentum_rule="none", lr=0.2,
                        link="tcp", consensus_seconds=60, step_seconds=0.04)
         for d in self.check_learned():
-            self.assertGreater(d["averages_done"], 3)       # how many is a matter of speed
+            self.assertGreaterEqual(d["averages_done"], 15)
         for i in range(1, NODES):
             self.assertEqual(self.weights(0), self.weights(i))
 
@@ -115,7 +115,8 @@ class GpuNode(Fleet):
                               r"unspecified launch failure\): training since the last checkpoint is "
                               "lost; the same command resumes from there", last)
         self.assertTrue(failed and int(failed[1]) >= went_on, last)
-        self.assertTrue(all(self.weights(0).values()))      # the checkpoint is whole
+        # The checkpoint is whole.
+        self.assertGreater(sum(map(len, self.weights(0).values())), 1000)
         for i in (1, 2):
             step = self.events(i, "step")[-1]["step"]
             self.until("it trains on", lambda: self.events(i, "step")[-1]["step"] > step)
