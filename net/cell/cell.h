@@ -24,9 +24,8 @@
  * it waits for are taken for such a pair for a while. The head, of those who hear most, leaves out
  * as few as it can, another one each time; who is left out is informed and goes on without.
  *
- * Where an average was too far from a node's parameters, that node refuses it and is wary for a
- * while: rounds with a wary rank go by sweep, in which each rank judges what another one sends. No
- * rank is to blame for that, or for a failure of a round between devices (direct).
+ * Rounds with a wary rank go by sweep, in which each rank judges what another one sends. No rank is
+ * to blame for a failure of a round between devices (direct).
  *
  * Nobody waits idle for long. While no START comes, the parameters are lent to training, and are
  * called for when the round begins. A rank that stalls makes the head poll, and is given up when it

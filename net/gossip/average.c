@@ -254,6 +254,7 @@ static int take_back(struct uw_average *a, uint32_t step)
             uw_gossip_recall(a->gossip, done);
         }
         a->fresh = a->follows && (a->fresh || how == UW_AVERAGE_DONE);
+        a->gossip->jumped = a->gossip->jumped || how == UW_AVERAGE_DONE;
         if (done) {
             uw_gossip_mixed_round(a->gossip);
         } else if (how == UW_AVERAGE_ALONE) {

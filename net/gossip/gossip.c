@@ -122,7 +122,8 @@ static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
                        s->offset_n;
     if (g->guard != NULL && !s->adopt) {
         const struct uw_guarded c = {.offset_n = s->offset_n, .count_n = s->count_n,
-                                     .of_many = s->from_id != 0, .x = s->x, .own = own};
+                                     .of_many = s->from_id != 0, .rank = UW_GUARDED_PULL,
+                                     .x = s->x, .own = own};
         return g->guard->share(g->guard, g, &c);
     }
     float distance = sqrtf((float)(uw_squares_apart(s->x, own, s->count_n) / s->count_n));

@@ -107,8 +107,8 @@ struct uw_gossip {
     uint8_t state;                  /* enum uw_gossip_state */
     uint8_t model;                  /* enum uw_gossip_model */
     bool turned;                    /* the rule was applied to these steps; not yet published */
-    bool jumped;                    /* chunks were taken over since the last publish: the difference
-                                       to the snapshot is not a step */
+    bool jumped;                    /* a model, or an average, was taken over since the last
+                                       publish: the difference to the snapshot is not a step */
 
     /* shared: named after the thread that writes */
     atomic_bool hurry;                          /* network: peers have begun the next round */

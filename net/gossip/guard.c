@@ -12,6 +12,7 @@
 #define USUAL_JUMP 2.0f             /* after refusals in a row, at most */
 #define FAR 4.0f                    /* times what is usual: refused */
 #define FAR_AFTER 8u                /* from a share of the model on */
+#define LENIENCE 4.0f               /* times as far where ranks were away */
 #define MOVES_MOST 5.0f             /* times what is usual in a chunk */
 
 static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
@@ -82,12 +83,12 @@ static bool is_seen(struct uw_distances *u)
 static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected)
 {
     struct uw_distances *u = (struct uw_distances *)base;
-    bool all = u->n == 0 && u->refused_ratio > 0.0f;
-    float ratio = all                      ? u->refused_ratio
+    bool most = u->refused_n > u->n && u->refused_ratio > 0.0f;
+    float ratio = most                     ? u->refused_ratio
                   : u->usual_squares > 0.0f ? sqrtf(u->squares / u->usual_squares)
                                             : 0.0f;
     float nearer = ratio < u->ratio ? ratio : u->ratio;
-    bool refused = (rejected && u->n != 0) || all, again = refused && base->doubts;
+    bool refused = (rejected && u->n != 0) || most, again = refused && base->doubts;
     u->learned = u->learned || u->n != 0;
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         struct uw_usual *s = &u->usual[i];
@@ -105,7 +106,7 @@ static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
     base->doubts = refused || (base->doubts && u->n == 0);
     u->ratio = ratio;
     u->squares = u->usual_squares = u->refused_ratio = 0.0f;
-    u->n = 0;
+    u->n = u->refused_n = 0;
     return is_seen(u);
 }
 
@@ -137,10 +138,12 @@ static float share_of_many(struct uw_distances *u, const struct uw_params *p,
                            const struct uw_guarded *c, float squares, float usual)
 {
     float far = u->learned && c->count_n >= p->size_n / FAR_AFTER ? FAR : MOVES_MOST;
+    far *= u->headings != NULL && u->headings->lenient ? LENIENCE : 1.0f;
     if (usual > 0.0f && squares > far * far * usual) {
         float ratio = sqrtf(squares / usual);
         bool nearest = u->refused_ratio == 0.0f || ratio < u->refused_ratio;
         u->refused_ratio = nearest ? ratio : u->refused_ratio;
+        u->refused_n += c->count_n;
         return -1.0f;
     }
     (void)measure(u, p, c, true, &usual);
@@ -156,10 +159,15 @@ static float share(struct uw_guard *base, const struct uw_gossip *g, const struc
     if (isinf(u->squares + squares)) {
         return -1.0f;
     }
+    bool averaged = c->rank != UW_GUARDED_PULL;
+    if (averaged && c->rank != UW_GUARDED_RESULT && u->headings != NULL &&
+        uw_headings_oppose(u->headings, c->rank, c->offset_n, c->x, c->count_n)) {
+        return -1.0f;
+    }
     if (!c->of_many) {
         u->content += uw_crc32c(c->offset_n, c->x, c->count_n * sizeof *c->x);
     }
-    if (usual == 0.0f && !c->averaged) {
+    if (usual == 0.0f && !averaged) {
         (void)measure(u, p, c, true, &usual);
         return g->round_steps != 0 ? 0.0f : 1.0f;
     }
@@ -178,14 +186,39 @@ static float share(struct uw_guard *base, const struct uw_gossip *g, const struc
     return ratio > MOVES_MOST ? MOVES_MOST / ratio : 1.0f;
 }
 
-int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n)
+static bool averages(struct uw_guard *base, const struct uw_gossip *g, const uint32_t *ids,
+                     uint32_t ids_n, uint32_t own, bool unequal)
+{
+    struct uw_distances *u = (struct uw_distances *)base;
+    const struct uw_params *p = g->config.params;
+    bool judged = uw_headings_meet(u->headings, ids, ids_n, own, unequal);
+    if (judged) {
+        uw_headings_begin(u->headings, p->x, p->size_n);
+    }
+    return judged;
+}
+
+static void averaged(struct uw_guard *base, const struct uw_gossip *g)
+{
+    struct uw_distances *u = (struct uw_distances *)base;
+    const struct uw_params *p = g->config.params;
+    uw_headings_end(u->headings, p->x, p->size_n);
+    (void)ends(base, g, false);
+}
+
+int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n,
+                       uint32_t ranks_max)
 {
     void *memory;
+    struct uw_headings *headings = NULL;
     size_t usual = uw_size_mul(segments_n + 1u, sizeof(struct uw_usual));
     int rc = uw_arena_take(arena, sizeof(struct uw_distances) + usual, &memory);
+    rc = rc < 0 || ranks_max == 0 ? rc : uw_headings_place(&headings, arena, ranks_max);
     *out = memory;
     if (memory != NULL) {
-        (*out)->base = (struct uw_guard){.share = share, .publishes = publishes, .ends = ends};
+        (*out)->base = (struct uw_guard){.share = share, .publishes = publishes,
+                                         .averages = averages, .averaged = averaged, .ends = ends};
+        (*out)->headings = headings;
     }
     return rc;
 }

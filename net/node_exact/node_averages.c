@@ -121,8 +121,9 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
     set_defaults(&s->config);
     strcpy(s->cell->whole, name_of_cell(c, &s->cell->near.on));
+    uint32_t scratch_n = c->guard_averages && !c->link->reliable ? size_n : c->scratch_n;
     const struct uw_allreduce_config allreduce = {
-        .size_n = size_n, .scratch_n = uw_max_u32(uw_min_u32(c->scratch_n, size_n), small_n),
+        .size_n = size_n, .scratch_n = uw_max_u32(uw_min_u32(scratch_n, size_n), small_n),
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
         .lossless = c->link->reliable,
         .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,

@@ -96,7 +96,9 @@ struct uw_node_cell {
     bool stale;                     /* the rows have to be rebuilt */
     uint32_t deaf_n;                /* members that others hear, but not this node */
     uint64_t deaf_us;               /* time of the next count */
-    uint32_t wary_n;                /* rounds that go by sweep, after one that was too far */
+    uint32_t wary_n;                /* rounds to go by sweep */
+    uint32_t unswept_n;             /* rounds of the same ranks since the last sweep */
+    bool judges;                    /* the round that is under way is judged */
     uint32_t far_n[UW_CELL_RANKS_MAX];  /* floats of each rank that were refused in this round */
     uint64_t led_us, way_us;        /* leads since, 0: does not; gives way to others until */
     struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
@@ -277,7 +279,7 @@ void uw_node_report_version(struct uw_node_state *s, const struct uw_member *m);
 /* Report that this node cannot take part. */
 void uw_node_report_unable(struct uw_node_state *s);
 
-/* A rank, or with UW_CELL_NOBODY an average, was too far from this node's parameters. */
+/* What a rank sent, or with UW_CELL_NOBODY an average, was refused. */
 void uw_node_report_far(struct uw_node_state *s, uint32_t id);
 
 /* Report news of a cell. */

@@ -10,9 +10,11 @@
 
 #include <string.h>
 
+#define WARY_ROUNDS 64u             /* by sweep after a refusal ... */
+#define WARY_FIRST 8u               /* ... and after the start */
+#define AUDIT_ROUNDS 15u            /* at most, from one sweep to the next */
 #define DIRECT_POLL_US 200u
 #define DEAF_US 500000u             /* interval of counts */
-#define WARY_ROUNDS 64u             /* after the last refusal */
 #define LEAD_US 20000000u           /* a head that does not hear all gives way after so long, ... */
 #define LEAD_AGAIN 3u               /* ... for so many times as long */
 
@@ -179,11 +181,12 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
 bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind,
                            bool streamed)
 {
-    uint32_t size_n;
+    const struct uw_allreduce_config *a = &o->node->cell->allreduce.config;
+    bool sweep = kind == UW_ALLREDUCE_SWEEP;
+    uint32_t size_n, room_n = sweep ? a->scratch_n : uw_max_u32(o->node->config.scratch_n, a->small_n);
     (void)vector_of(o, &size_n);
-    return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
-           (!o->node->gradients->on &&
-            (streamed || size_n <= o->node->cell->allreduce.config.scratch_n));
+    return (kind != UW_ALLREDUCE_DOUBLING && !sweep) ||
+           (!o->node->gradients->on && (streamed || size_n <= room_n));
 }
 
 static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
@@ -217,46 +220,57 @@ static bool is_guarded(const struct uw_node_scope *o)
 {
     const struct uw_node_state *s = o->node;
     return s->gossip.guard != NULL && s->config.guard_averages && !s->gradients->on &&
-           !o->cell.direct && o->scope != UW_AVERAGE_PAIR && s->config.mode == UW_NODE_ALLREDUCE &&
+           s->cell->direct == NULL && s->cell->algorithm == UW_ALLREDUCE_KINDS_N &&
+           o->scope != UW_AVERAGE_PAIR && s->config.mode == UW_NODE_ALLREDUCE &&
            strcmp(s->cell->name, "*") == 0;
+}
+
+/* Does this node want a round by sweep, in which it judges each rank? */
+static bool is_wary(const struct uw_node_scope *o)
+{
+    const struct uw_node_cell *c = o->node->cell;
+    bool audits = o->scope == UW_AVERAGE_CELL && c->unswept_n >= AUDIT_ROUNDS;
+    return is_guarded(o) && (c->wary_n != 0 || audits);
 }
 
 static float judge(void *arg, uint32_t rank, uint32_t at, const float *floats, const float *x,
                    uint32_t n)
 {
     struct uw_node_state *s = arg;
-    const struct uw_guarded c = {.offset_n = at, .count_n = n, .of_many = true, .averaged = true,
+    const struct uw_guarded c = {.offset_n = at, .count_n = n, .of_many = true, .rank = rank,
                                  .x = floats, .own = x};
     float share = s->gossip.guard->share(s->gossip.guard, &s->gossip, &c);
     s->cell->far_n[rank] += share > 0.0f ? 0 : n;
     return share > 0.0f ? share : 0.0f;
 }
 
-/* Is the result of a round not judged part by part as near as averages usually are? */
+/* A guarded round begins. Returns whether it is judged. */
+static bool meet(const struct uw_node_scope *o)
+{
+    struct uw_node_state *s = o->node;
+    memset(s->cell->far_n, 0, sizeof s->cell->far_n);
+    return s->gossip.guard->averages(s->gossip.guard, &s->gossip, o->cell.ranks, o->cell.ranks_n,
+                                     o->cell.rank, o->cell.unequal);
+}
+
+/* Is the result of a round that is no sweep as near as averages usually are? */
 static bool is_near(const struct uw_node_scope *o)
 {
     struct uw_node_state *s = o->node;
     struct uw_guard *guard = s->gossip.guard;
-    if (!is_guarded(o) || o->cell.kind == UW_ALLREDUCE_SWEEP) {
+    if (!s->cell->judges || o->cell.kind == UW_ALLREDUCE_SWEEP) {
         return true;
     }
     const struct uw_params *p = s->config.params;
-    const struct uw_guarded c = {.count_n = p->size_n, .of_many = true, .averaged = true,
+    const struct uw_guarded c = {.count_n = p->size_n, .of_many = true, .rank = UW_GUARDED_RESULT,
                                  .x = p->x, .own = uw_average_own(&s->cell->average)};
     bool near = guard->share(guard, &s->gossip, &c) > 0.0f;
     (void)guard->ends(guard, &s->gossip, !near);
     return near;
 }
 
-static void be_wary(struct uw_node_state *s, uint32_t rounds)
-{
-    s->cell->wary_n = rounds;
-    s->cell->scopes[UW_AVERAGE_CELL].cell.wary = rounds != 0;
-    s->cell->scopes[UW_AVERAGE_RUN].cell.wary = rounds != 0;
-}
-
-/* Of a sweep: report the ranks that were refused, and learn. */
-static void learn_near(struct uw_node_scope *o)
+/* Report the ranks that were refused in a sweep, and learn. */
+static bool learn_near(const struct uw_node_scope *o)
 {
     struct uw_node_state *s = o->node;
     bool any = false;
@@ -268,14 +282,25 @@ static void learn_near(struct uw_node_scope *o)
         }
     }
     (void)s->gossip.guard->ends(s->gossip.guard, &s->gossip, false);
-    be_wary(s, any ? WARY_ROUNDS : s->cell->wary_n - (s->cell->wary_n != 0 ? 1u : 0u));
+    return any;
+}
+
+/* A guarded round was committed. */
+static void learn(const struct uw_node_scope *o)
+{
+    struct uw_node_cell *c = o->node->cell;
+    bool sweep = o->cell.kind == UW_ALLREDUCE_SWEEP;
+    bool any = sweep && c->judges && learn_near(o);
+    c->wary_n = any ? WARY_ROUNDS : c->wary_n - (sweep && c->wary_n != 0 ? 1u : 0u);
+    c->unswept_n = sweep ? 0 : c->unswept_n + (o->cell.unequal ? 0 : 1u);
+    o->node->gossip.guard->averaged(o->node->gossip.guard, &o->node->gossip);
 }
 
 static void refuse(struct uw_node_scope *o, bool far)
 {
     struct uw_node_state *s = o->node;
     if (far) {
-        be_wary(s, WARY_ROUNDS);
+        s->cell->wary_n = WARY_ROUNDS;
         s->counters.refused_outlier++;
         uw_node_report_far(s, UW_CELL_NOBODY);
     }
@@ -289,9 +314,7 @@ static void begin(void *arg)
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
         .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n,
-        .segment_n = o->cell.stream_n,
-        .judge = is_guarded(o) && o->cell.kind == UW_ALLREDUCE_SWEEP ? judge : NULL};
-    memset(s->cell->far_n, 0, sizeof s->cell->far_n);
+        .segment_n = o->cell.stream_n};
     r.x = vector_of(o, &r.size_n);
     if (o->cell.lent) {
         s->cell->called = true;
@@ -302,6 +325,8 @@ static void begin(void *arg)
         return;
     }
     struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
+    s->cell->judges = is_guarded(o) && meet(o);
+    r.judge = s->cell->judges && r.kind == UW_ALLREDUCE_SWEEP ? judge : NULL;
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
     } else if (o->scope == UW_AVERAGE_PAIR) {
@@ -354,8 +379,8 @@ static void decided(void *arg, bool commit, uint32_t culprit)
     if (pair) {
         uw_node_pairs_decided(s, commit);
     }
-    if (commit && !alone && is_guarded(o) && o->cell.kind == UW_ALLREDUCE_SWEEP) {
-        learn_near(o);
+    if (commit && !alone && is_guarded(o)) {
+        learn(o);
     }
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
@@ -451,6 +476,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .progress = progress, .report = report, .deaf = pair ? NULL : deaf};
     o->node = s;
     o->scope = scope;
+    s->cell->wary_n = WARY_FIRST;
     int rc = uw_cell_place(&o->cell, arena, &cell);
     void *rows = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(pair ? 2u : c->members_max,
@@ -515,6 +541,7 @@ static void take_up(struct uw_node_state *s)
         uw_node_pairs_ask(s);
     } else {
         uw_node_pairs_finish(s);
+        o->cell.wary = is_wary(o);
         uw_cell_ask(&o->cell, rms, s->now_us);
     }
     if (scope == UW_AVERAGE_RUN) {

@@ -198,7 +198,8 @@ void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope 
     while (shift < cell->ranks_n && cell->ranks[shift] != cell->decider) {
         shift++;
     }
-    if (cell->ranks_n < 2 || shift == cell->ranks_n || o->scope != UW_AVERAGE_CELL) {
+    if (cell->ranks_n < 2 || shift == cell->ranks_n || o->scope != UW_AVERAGE_CELL ||
+        cell->kind == UW_ALLREDUCE_SWEEP) {     /* which is never chosen for its cost */
         return;
     }
     bool begun = c->learned_group != cell->group;

@@ -152,7 +152,8 @@ void uw_node_report_far(struct uw_node_state *s, uint32_t id)
                                               "it is refused, and the next ones are by sweep");
     } else {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
-                 "what %s sends is too far from this node's parameters: not averaged with",
+                 "what %s sends is too far from this node's parameters, or against what it learns: "
+                 "not averaged with",
                  e.peer);
     }
     uw_node_report(s, &e);

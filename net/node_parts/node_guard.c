@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gossip/guard.h"
 #include "node/node_pull.h"
+#include "cell/cell.h"
 
 /* Not of broadcasts: what is usual in a model says little of their small chunks. */
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -9,7 +10,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         return UW_OK;
     }
     struct uw_distances *d;
-    int rc = uw_distances_place(&d, arena, s->config.params->segments_n);
+    int rc = uw_distances_place(&d, arena, s->config.params->segments_n,
+                                s->config.guard_averages ? UW_CELL_RANKS_MAX : 0);
     s->gossip.guard = d != NULL ? &d->base : NULL;
     return rc;
 }

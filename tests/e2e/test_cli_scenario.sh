@@ -127,7 +127,7 @@ for attack in sign_flip scale:10 noise:1 old little; do
         { tail -n 1 out >&2; fail "an attacker: $attack"; }
     grep -q '"pulls_done"' out || fail "no counters"
 done
-for attack in sign_flip scale:10 noise:1 little; do
+for attack in sign_flip scale:10 noise:1 old little labels; do
     scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"exchange\": \"allreduce\", \"guard\": \"all\", \"step\": {\"seconds\": 0.01}"
     run --steps 200
     awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a >= 0.95) }' ||

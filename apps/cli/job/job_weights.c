@@ -198,7 +198,7 @@ const char *uw_job_why_unsaved(int rc)
     return rc == UW_ERR_AGAIN      ? "another process is writing it"
            : rc == UW_ERR_NOTFOUND ? "its folder does not exist"
            : rc == UW_ERR_INVALID  ? "it is not a regular file"
-           : rc == UW_ERR_DENIED   ? "permission is missing"
+           : rc == UW_ERR_DENIED   ? "permission is missing, or the disk is read-only"
                                    : uw_status_text(rc);
 }
 

@@ -158,8 +158,6 @@ static struct uw_node_config node_config(struct uw_node_work *r)
     const struct uw_node_options *o = r->o;
     struct uw_model *m = &r->job.model;
     float zeros[ADDED_N] = {0};
-    /* Of an average that the guard refused the next ones are by sweep. */
-    bool sweeps = o->exchange.guard.at == UW_GUARD_ALL;
     struct uw_node_config c = {
         .parts = &uw_node_parts_all,
         .seeds = o->seeds.item,
@@ -177,7 +175,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .agree_us = uw_node_work_agree_us(o),
         .add_byte_s = (float)uw_add_time(zeros, ADDED_N),
-        .scratch_n = sweeps ? m->params.size_n : SCRATCH_N,
+        .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,
         .queries = &r->queries,

@@ -103,6 +103,17 @@ static int save(struct uw_node_work *r)
     return rc;
 }
 
+/* Once there is a checkpoint, a full disk does not end a node. */
+static int save_on(struct uw_node_work *r)
+{
+    int rc = save(r);
+    if (rc < 0 && r->step != 0) {
+        uw_node_report_log(&r->report, "%s; training goes on", r->err.text);
+        return UW_OK;
+    }
+    return rc;
+}
+
 /* What was assumed when model and weights were read, and how they are trained. */
 static void log_model(struct uw_node_work *r)
 {
@@ -169,7 +180,7 @@ static int prepare(struct uw_node_work *r, int *status)
     }
     rc = rc < 0 ? rc : uw_job_hold_save(&r->files, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
-    rc = rc < 0 ? rc : save(r);
+    rc = rc < 0 ? rc : save_on(r);
     if (rc == UW_OK) {
         rc = uw_node_work_open(r);
         *status = rc == UW_ERR_TOOBIG ? UW_EXIT_USAGE : UW_EXIT_FAILED;
@@ -207,7 +218,7 @@ static void read_sensors(struct uw_node_work *r, uint64_t now_us)
     }
 }
 
-/* Checkpoint, test and reports between steps. A full disk does not end a node. */
+/* Checkpoint, test and reports between steps. */
 static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
@@ -223,9 +234,7 @@ static int housekeeping(struct uw_node_work *r)
     }
     if (uw_node_work_saves(r, now_us)) {
         rc = uw_node_gradients_finish(r);
-        if (rc == UW_OK && save(r) < 0) {
-            uw_node_report_log(&r->report, "%s; training goes on", r->err.text);
-        }
+        rc = rc == UW_OK ? save_on(r) : rc;
     }
     if (rc == UW_OK && uw_node_work_evaluates(r, now_us)) {
         rc = evaluate(r, r->o->eval_samples, false);

@@ -120,12 +120,11 @@ static struct uw_world_config config_of(const struct uw_sim_options *o,
                                         const struct uw_sim_fleet *fleet,
                                         const struct uw_params *params, const char *run)
 {
-    bool judges = o->exchange.guard.at == UW_GUARD_ALL;     /* then averages may go by sweep */
     struct uw_world_config config = {
         .fleet = fleet,
         .params = params,
         .node = {.run = run,
-                 .head_weight = 1, .scratch_n = judges ? params->size_n : SCRATCH_N,
+                 .head_weight = 1, .scratch_n = SCRATCH_N,
                  .window_bytes = (size_t)o->pull_window,
                  .seed = uw_rng_mix(o->seed, 0)}};
     uw_exchange_fill(&o->exchange, &config.node);
