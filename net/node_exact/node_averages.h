@@ -96,7 +96,8 @@ struct uw_node_cell {
     bool stale;                     /* the rows have to be rebuilt */
     uint32_t deaf_n;                /* members that others hear, but not this node */
     uint64_t deaf_us;               /* time of the next count */
-    uint32_t wary_n;                /* rounds to go by sweep */
+    uint32_t wary_n;                /* rounds to go by sweep after a refusal */
+    uint32_t sweeps_n;              /* that were committed, up to the first few */
     uint32_t unswept_n;             /* rounds of the same ranks since the last sweep */
     bool judges;                    /* the round that is under way is judged */
     uint32_t far_n[UW_CELL_RANKS_MAX];  /* floats of each rank that were refused in this round */

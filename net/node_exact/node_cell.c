@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#define WARY_ROUNDS 64u             /* by sweep after a refusal ... */
-#define WARY_FIRST 8u               /* ... and after the start */
+#define WARY_ROUNDS 64u             /* by sweep after a refusal */
+#define SWEEPS_FIRST 8u             /* at the start */
 #define AUDIT_ROUNDS 15u            /* at most, from one sweep to the next */
 #define DIRECT_POLL_US 200u
 #define DEAF_US 500000u             /* interval of counts */
@@ -225,11 +225,13 @@ static bool is_guarded(const struct uw_node_scope *o)
            strcmp(s->cell->name, "*") == 0;
 }
 
-/* Does this node want a round by sweep, in which it judges each rank? */
+/* Does this node want a round by sweep, in which it judges each rank? Not the last one of a run, if
+ * nobody was refused: after a sweep the nodes' values may differ by a rounding. */
 static bool is_wary(const struct uw_node_scope *o)
 {
     const struct uw_node_cell *c = o->node->cell;
-    bool audits = o->scope == UW_AVERAGE_CELL && c->unswept_n >= AUDIT_ROUNDS;
+    bool audits = o->scope == UW_AVERAGE_CELL &&
+                  (c->sweeps_n < SWEEPS_FIRST || c->unswept_n >= AUDIT_ROUNDS);
     return is_guarded(o) && (c->wary_n != 0 || audits);
 }
 
@@ -292,6 +294,7 @@ static void learn(const struct uw_node_scope *o)
     bool sweep = o->cell.kind == UW_ALLREDUCE_SWEEP;
     bool any = sweep && c->judges && learn_near(o);
     c->wary_n = any ? WARY_ROUNDS : c->wary_n - (sweep && c->wary_n != 0 ? 1u : 0u);
+    c->sweeps_n += sweep && c->sweeps_n < SWEEPS_FIRST ? 1u : 0u;
     c->unswept_n = sweep ? 0 : c->unswept_n + (o->cell.unequal ? 0 : 1u);
     o->node->gossip.guard->averaged(o->node->gossip.guard, &o->node->gossip);
 }
@@ -476,7 +479,6 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .progress = progress, .report = report, .deaf = pair ? NULL : deaf};
     o->node = s;
     o->scope = scope;
-    s->cell->wary_n = WARY_FIRST;
     int rc = uw_cell_place(&o->cell, arena, &cell);
     void *rows = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(pair ? 2u : c->members_max,
