@@ -75,8 +75,8 @@ struct uw_distances {
     struct uw_usual usual[];        /* [segments_n] */
 };
 
-/* Allocate it. ranks_max: of exact averages, or 0. *out: NULL while measuring. Returns UW_OK or what
- * uw_arena_take returns. */
+/* Allocate it. ranks_max: of exact averages, or 0. *out: NULL while measuring. Returns UW_OK or
+ * what uw_arena_take returns. */
 int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n,
                        uint32_t ranks_max);
 

@@ -44,7 +44,7 @@ struct uw_heading {
 struct uw_headings {
     uint32_t round;                 /* that were committed; 0: the start is not known */
     uint32_t met_n;                 /* ranks of this round */
-    bool lenient;                   /* some of them were not in the last one: no heading is learned */
+    bool lenient;                   /* some were not in the last one: no heading is learned */
     float start[UW_HEADING_SUMS_N]; /* sums of the last average ... */
     float moved[UW_HEADING_SUMS_N]; /* ... and of u */
     double squares, dot_start;      /* u . u, u . start */
@@ -56,8 +56,8 @@ struct uw_headings {
 /* Allocate it. *out: NULL while measuring. Returns UW_OK or what uw_arena_take returns. */
 int uw_headings_place(struct uw_headings **out, struct uw_arena *arena, uint32_t ranks_max);
 
-/* A round of ranks with ids [ids_n] begins, this node's being `own`. unequal: not all of them were in
- * the last round. Returns whether ranks are judged in it. */
+/* A round of ranks with ids [ids_n] begins, this node's being `own`. unequal: not all of them were
+ * in the last round. Returns whether ranks are judged in it. */
 bool uw_headings_meet(struct uw_headings *h, const uint32_t *ids, uint32_t ids_n, uint32_t own,
                       bool unequal);
 

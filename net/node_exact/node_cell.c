@@ -183,7 +183,8 @@ bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind
 {
     const struct uw_allreduce_config *a = &o->node->cell->allreduce.config;
     bool sweep = kind == UW_ALLREDUCE_SWEEP;
-    uint32_t size_n, room_n = sweep ? a->scratch_n : uw_max_u32(o->node->config.scratch_n, a->small_n);
+    uint32_t room_n = sweep ? a->scratch_n : uw_max_u32(o->node->config.scratch_n, a->small_n);
+    uint32_t size_n;
     (void)vector_of(o, &size_n);
     return (kind != UW_ALLREDUCE_DOUBLING && !sweep) ||
            (!o->node->gradients->on && (streamed || size_n <= room_n));
