@@ -101,8 +101,8 @@ static const struct uw_opt rows[] = {
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "with \"exchange\" gossip: a round pulls one of F slices of the model (1)"),
     ROW("guard", UW_OPT_CHOICE, exchange.guard, 0, 0, UW_GUARDS,
-        "refuse models that are much further away than usual, or go against what is learned; "
-        "pulls: not in averages of \"exchange\" allreduce (all)"),
+        "refuse models that are much further away than usual; all: also in averages of "
+        "\"exchange\" allreduce, and what goes against what is learned (pulls)"),
     ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
         "with \"exchange\" gossip: a round pulls from N peers at once, a share from each (1)"),
     ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,
