@@ -4,7 +4,7 @@
 nodes exchange after every step, a fourth one is killed and comes back all the time, and somebody
 asks for the status.
 
-usage: test_soak.py PROGRAM [-k CASE]     environment: UWASA_SOAK_SECONDS, UWASA_SANITIZED"""
+usage: test_soak.py PROGRAM [-k CASE]     environment: UWASA_SOAK_SECONDS"""
 import os
 import signal
 import sys
