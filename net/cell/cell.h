@@ -25,7 +25,7 @@
  * as few as it can, another one each time; who is left out is informed and goes on without.
  *
  * Rounds with a wary rank go by sweep, in which each rank judges what another one sends. No rank is
- * to blame for a failure of a round between devices (direct).
+ * to blame for an average that is too far away, or a failure of a round between devices (direct).
  *
  * Nobody waits idle for long. While no START comes, the parameters are lent to training, and are
  * called for when the round begins. A rank that stalls makes the head poll, and is given up when it

@@ -203,7 +203,6 @@ static void averaged(struct uw_guard *base, const struct uw_gossip *g)
     struct uw_distances *u = (struct uw_distances *)base;
     const struct uw_params *p = g->config.params;
     uw_headings_end(u->headings, p->x, p->size_n);
-    (void)ends(base, g, false);
 }
 
 int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n,

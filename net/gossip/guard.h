@@ -7,9 +7,9 @@
  * nearer one, so that a good third of the rounds are nearer. What is 4 times as far, at first 5
  * times, is refused: a pull from an eighth of the model on; of several senders each chunk, by
  * itself (below an eighth of the model 5 times). In a pull, a chunk that is more than 5 times as
- * far moves its elements 5 times as far. Refusals in a row, of several
- * senders of more than half, may mean that this node is the one apart: then what is usual grows
- * towards the nearer one, to twice as much at most. Until it is
+ * far moves its elements 5 times as far. Refusals in a row, of several senders of more than half,
+ * may mean that this node is the one apart: then what is usual grows towards the nearer one, to
+ * twice as much at most. Until it is
  * known what is usual, in the first round, a node that trains mixes no pull. Who shows one of the
  * last models again, to the bit but as another version, is refused for a while, too.
  *

@@ -6,8 +6,8 @@ start goes on from the step of the last checkpoint, each node that is left alone
 event is a whole line, and at the end all have learned.
 
 usage: test_kills.py PROGRAM CLOCK_JUMP [-k CASE]     environment: UWASA_TEST_COUNT (kills a case),
-UWASA_TEST_SEED; UWASA_SANITIZED: no clock jumps, as nothing can be preloaded. Disks are tmpfs in a mount namespace of the test; without the right to make
-one there are no troubles of disks."""
+UWASA_TEST_SEED; UWASA_SANITIZED: no clock jumps, as nothing can be preloaded. Disks are tmpfs in a
+mount namespace of the test; without the right to make one there are no troubles of disks."""
 import ctypes
 import json
 import os
