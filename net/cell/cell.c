@@ -434,11 +434,12 @@ static uint32_t unheard_rank(const struct uw_cell *c)
                                                                               : UW_CELL_NOBODY;
 }
 
-/* Let training go on while this node waits for START longer than usual. */
+/* Let training go on while this node waits for START longer than usual. Training waits for a first
+ * round with first_n. */
 static void lend(struct uw_cell *c)
 {
     uint64_t most_us = uw_deadline_us(&c->waits, 2, 4, HOLD_MIN_US, HOLD_MAX_US);
-    bool may = c->config.lend != NULL && !c->lent;
+    bool may = c->config.lend != NULL && !c->lent && (c->met || c->config.first_n == 0);
     if (may && c->now_us - c->held_us > most_us) {
         c->lent = true;
         c->config.lend(c->config.arg);

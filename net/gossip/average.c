@@ -189,6 +189,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     }
     if (a->copies) {
         memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
+        uw_gossip_moves(a->gossip);
     } else if (uw_gossip_publish(a->gossip, step, true) < 0) {
         return false;
     }

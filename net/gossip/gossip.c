@@ -122,7 +122,7 @@ static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
                        s->offset_n;
     if (g->guard != NULL && !s->adopt) {
         const struct uw_guarded c = {.offset_n = s->offset_n, .count_n = s->count_n,
-                                     .of_many = s->from_id != 0, .rank = UW_GUARDED_PULL,
+                                     .rank = UW_GUARDED_PULL, .from_id = s->from_id,
                                      .x = s->x, .own = own};
         return g->guard->share(g->guard, g, &c);
     }
@@ -164,11 +164,13 @@ static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
     const float *start = uw_gossip_start(g);
     float weight = s->weight != 0.0f ? s->weight : g->config.constants.weight;
     float share = share_of(g, s);
-    if (share <= 0.0f) {
-        if (share < 0.0f) {
-            reject(g, s);
-        }
+    if (share < 0.0f) {
+        reject(g, s);
         return;
+    }
+    g->mixed_round++;
+    if (share == 0.0f) {
+        return;                     /* what is usual is not known yet */
     }
     weight = s->adopt ? 1.0f : share * weight;
     if (s->adopt || g->jumped || start == NULL) {
@@ -177,7 +179,6 @@ static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
         uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
     }
     uw_image_changed(&g->image, s->offset_n, s->count_n);
-    g->mixed_round++;
     g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
     g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
     g->jumped = g->jumped || s->adopt;
@@ -227,6 +228,13 @@ static void begin_steps(struct uw_gossip *g)
     g->turned = false;
 }
 
+void uw_gossip_moves(struct uw_gossip *g)
+{
+    if (g->guard != NULL) {
+        g->guard->publishes(g->guard, g);
+    }
+}
+
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
 {
     struct uw_snapshot *s = g->config.snapshot;
@@ -234,9 +242,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
     if (rc < 0) {
         return rc;
     }
-    if (g->guard != NULL) {
-        g->guard->publishes(g->guard, g);
-    }
+    uw_gossip_moves(g);
     rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
         rc = uw_snapshot_publish(s, g->config.params->x, step);

@@ -119,7 +119,7 @@ struct uw_gossip {
     uint32_t period_steps;          /* T of this round */
     uint32_t round_steps;           /* since the round's request */
     uint32_t steps;                 /* since the last publish */
-    uint32_t mixed_round;           /* chunks mixed in this round */
+    uint32_t mixed_round;           /* chunks mixed in this round, those with share 0 too */
 
     struct uw_image image;          /* training thread */
 
@@ -134,7 +134,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t period;               /* network: T from the next round on */
     atomic_uint_least32_t rejected;             /* training: the round of an outlier */
-    atomic_uint_least32_t doubted;              /* training: of that, whether the guard doubts */
+    atomic_uint_least32_t doubted;              /* of that, whether the guard doubts */
     atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent, still_s;
@@ -208,6 +208,9 @@ bool uw_gossip_touches(const struct uw_gossip *g);
 
 /* Training. Set the progress that is reported to peers. */
 void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p);
+
+/* Training. The guard measures the way since the last publish, which ends here. */
+void uw_gossip_moves(struct uw_gossip *g);
 
 /* Training. Publish the current parameters.
  *   measure  their rms, too

@@ -11,6 +11,7 @@
 #define USUAL_DOWN 0.85f
 #define USUAL_JUMP 2.0f             /* after refusals in a row, at most */
 #define FAR 4.0f                    /* times what is usual: refused */
+#define FAR_CAST 6.0f               /* of broadcasts */
 #define FAR_AFTER 8u                /* from a share of the model on */
 #define LENIENCE 4.0f               /* times as far where ranks were away */
 #define MOVES_MOST 5.0f             /* times what is usual in a chunk */
@@ -36,6 +37,11 @@ static uint32_t end_of(const struct uw_params *p, uint32_t i)
     return i + 1u < p->segments_n ? p->segments[i + 1u].offset_n : p->size_n;
 }
 
+static uint32_t size_of(const struct uw_params *p, uint32_t i)
+{
+    return end_of(p, i) - p->segments[i].offset_n;
+}
+
 /* The rms of this node's movement in segment i since the last publish; 0: none, or not known. */
 static float movement(const struct uw_gossip *g, uint32_t i)
 {
@@ -52,9 +58,26 @@ static float movement(const struct uw_gossip *g, uint32_t i)
 static void publishes(struct uw_guard *base, const struct uw_gossip *g)
 {
     struct uw_distances *u = (struct uw_distances *)base;
+    float squares = 0.0f;
+    for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
+        float moved = USUAL_FIRST * movement(g, i);
+        squares += moved * moved * (float)size_of(g->config.params, i);
+        if (!u->learned || u->usual[i].rms == 0.0f) {
+            u->usual[i].rms += moved;
+        }
+    }
+    u->moves = squares > 0.0f;
+    u->moved_squares = u->moves ? squares : u->moved_squares;
+}
+
+static void follows(struct uw_guard *base, const struct uw_guard *other, const struct uw_gossip *g)
+{
+    struct uw_distances *u = (struct uw_distances *)base;
+    const struct uw_distances *its = (const struct uw_distances *)other;
+    u->follower = true;
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         if (!u->learned || u->usual[i].rms == 0.0f) {
-            u->usual[i].rms += USUAL_FIRST * movement(g, i);
+            u->usual[i].rms = its->usual[i].rms;
         }
     }
 }
@@ -93,7 +116,7 @@ static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         struct uw_usual *s = &u->usual[i];
         float rms = s->n != 0 ? sqrtf(s->squares / (float)s->n) : s->rms;
-        if (s->rms == 0.0f && movement(g, i) == 0.0f) {
+        if (s->rms == 0.0f && (u->follower || movement(g, i) == 0.0f)) {
             s->rms = rms;
         } else if (again) {
             s->rms *= jump_to(nearer);
@@ -107,6 +130,11 @@ static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
     u->ratio = ratio;
     u->squares = u->usual_squares = u->refused_ratio = 0.0f;
     u->n = u->refused_n = 0;
+    for (uint32_t i = 0; i < u->senders_max; i++) {
+        u->senders[i].squares = u->senders[i].usual_squares = 0.0f;
+        u->senders[i].n = 0;
+        u->senders[i].seen = u->senders[i].refused = false;
+    }
     return is_seen(u);
 }
 
@@ -133,6 +161,44 @@ static float measure(struct uw_distances *u, const struct uw_params *p,
     return (float)sum;
 }
 
+/* One of several senders is refused. */
+static void refuse(struct uw_distances *u, float ratio, uint32_t count_n)
+{
+    bool nearest = u->refused_ratio == 0.0f || ratio < u->refused_ratio;
+    u->refused_ratio = nearest ? ratio : u->refused_ratio;
+    u->refused_n += count_n;
+}
+
+/* What is known of a sender, in place of one that is silent; NULL: there are too many. */
+static struct uw_sender *sender_of(struct uw_distances *u, uint32_t id)
+{
+    struct uw_sender *silent = NULL;
+    for (uint32_t i = 0; i < u->senders_max; i++) {
+        struct uw_sender *s = &u->senders[i];
+        if (s->id == id) {
+            return s;
+        }
+        silent = s->n == 0 && (silent == NULL || silent->id != 0) ? s : silent;
+    }
+    if (silent != NULL) {
+        *silent = (struct uw_sender){.id = id};
+    }
+    return silent;
+}
+
+/* One chunk of a sender is enough to see that it does not train. */
+static bool repeats(struct uw_sender *from, const struct uw_guarded *c)
+{
+    if (from->content == 0 || (from->offset_n == c->offset_n && !from->seen)) {
+        uint32_t content = uw_crc32c(c->offset_n, c->x, c->count_n * sizeof *c->x);
+        from->repeats = from->content == content;
+        from->content = content;
+        from->offset_n = c->offset_n;
+        from->seen = true;
+    }
+    return from->repeats;
+}
+
 /* Of several senders each chunk counts by itself. */
 static float share_of_many(struct uw_distances *u, const struct uw_params *p,
                            const struct uw_guarded *c, float squares, float usual)
@@ -140,15 +206,59 @@ static float share_of_many(struct uw_distances *u, const struct uw_params *p,
     float far = u->learned && c->count_n >= p->size_n / FAR_AFTER ? FAR : MOVES_MOST;
     far *= u->headings != NULL && u->headings->lenient ? LENIENCE : 1.0f;
     if (usual > 0.0f && squares > far * far * usual) {
-        float ratio = sqrtf(squares / usual);
-        bool nearest = u->refused_ratio == 0.0f || ratio < u->refused_ratio;
-        u->refused_ratio = nearest ? ratio : u->refused_ratio;
-        u->refused_n += c->count_n;
+        refuse(u, sqrtf(squares / usual), c->count_n);
         return -1.0f;
     }
     (void)measure(u, p, c, true, &usual);
     u->n += c->count_n;
     return 1.0f;
+}
+
+/* Count a chunk of a pull or of broadcasts in this round. */
+static void add(struct uw_distances *u, const struct uw_params *p, const struct uw_guarded *c,
+                float squares, float usual)
+{
+    u->squares += squares;
+    u->usual_squares += usual;
+    u->n += c->count_n;
+    (void)measure(u, p, c, true, &usual);
+}
+
+/* The share with which a chunk moves its elements by `most` times what is usual at most. */
+static float clipped(float squares, float usual, float most)
+{
+    float ratio = sqrtf(squares / usual);
+    return ratio > most ? most / ratio : 1.0f;
+}
+
+/* Of broadcasts each sender counts by itself. A refused one is reported once a round. Turns may be
+ * few and of very different lengths: at least this node's last movement is usual. */
+static float share_of_cast(struct uw_distances *u, const struct uw_params *p,
+                           const struct uw_guarded *c, float squares, float usual)
+{
+    struct uw_sender *from = sender_of(u, c->from_id);
+    if (from == NULL) {
+        return 0.0f;
+    }
+    float moved = u->moved_squares * (float)c->count_n / (float)p->size_n;
+    usual = usual > moved ? usual : moved;
+    from->squares += squares;
+    from->usual_squares += usual;
+    from->n += c->count_n;
+    bool known = from->n >= p->size_n / FAR_AFTER;
+    if (known) {
+        from->far = from->squares > FAR_CAST * FAR_CAST * from->usual_squares;
+    }
+    if (known && from->far) {
+        refuse(u, sqrtf(from->squares / from->usual_squares), c->count_n);
+    }
+    if (from->far || (repeats(from, c) && u->moves && squares > usual)) {
+        float refused = from->refused ? 0.0f : -1.0f;
+        from->refused = true;
+        return refused;
+    }
+    add(u, p, c, squares, usual);
+    return clipped(squares, usual, FAR_CAST);
 }
 
 static float share(struct uw_guard *base, const struct uw_gossip *g, const struct uw_guarded *c)
@@ -164,26 +274,25 @@ static float share(struct uw_guard *base, const struct uw_gossip *g, const struc
         uw_headings_oppose(u->headings, c->rank, c->offset_n, c->x, c->count_n)) {
         return -1.0f;
     }
-    if (!c->of_many) {
+    if (!averaged && c->from_id == 0) {
         u->content += uw_crc32c(c->offset_n, c->x, c->count_n * sizeof *c->x);
     }
     if (usual == 0.0f && !averaged) {
         (void)measure(u, p, c, true, &usual);
         return g->round_steps != 0 ? 0.0f : 1.0f;
     }
-    if (c->of_many) {
+    if (averaged || (c->from_id != 0 && u->senders_max == 0)) {
         return share_of_many(u, p, c, squares, usual);
     }
-    (void)measure(u, p, c, true, &usual);
-    u->squares += squares;
-    u->usual_squares += usual;
-    u->n += c->count_n;
+    if (c->from_id != 0) {
+        return share_of_cast(u, p, c, squares, usual);
+    }
+    add(u, p, c, squares, usual);
     float far = u->learned ? FAR : MOVES_MOST;
     if (u->n >= p->size_n / FAR_AFTER && u->squares > far * far * u->usual_squares) {
         return -1.0f;
     }
-    float ratio = sqrtf(squares / usual);
-    return ratio > MOVES_MOST ? MOVES_MOST / ratio : 1.0f;
+    return clipped(squares, usual, MOVES_MOST);
 }
 
 static bool averages(struct uw_guard *base, const struct uw_gossip *g, const uint32_t *ids,
@@ -206,18 +315,23 @@ static void averaged(struct uw_guard *base, const struct uw_gossip *g)
 }
 
 int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n,
-                       uint32_t ranks_max)
+                       uint32_t ranks_max, uint32_t senders_max)
 {
-    void *memory;
+    void *memory, *senders = NULL;
     struct uw_headings *headings = NULL;
     size_t usual = uw_size_mul(segments_n + 1u, sizeof(struct uw_usual));
     int rc = uw_arena_take(arena, sizeof(struct uw_distances) + usual, &memory);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(senders_max, sizeof(struct uw_sender)),
+                                     &senders);
     rc = rc < 0 || ranks_max == 0 ? rc : uw_headings_place(&headings, arena, ranks_max);
     *out = memory;
     if (memory != NULL) {
         (*out)->base = (struct uw_guard){.share = share, .publishes = publishes,
-                                         .averages = averages, .averaged = averaged, .ends = ends};
+                                         .follows = follows, .averages = averages,
+                                         .averaged = averaged, .ends = ends};
         (*out)->headings = headings;
+        (*out)->senders = senders;
+        (*out)->senders_max = senders_max;
     }
     return rc;
 }

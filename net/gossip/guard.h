@@ -7,16 +7,20 @@
  * nearer one, so that a good third of the rounds are nearer. What is 4 times as far, at first 5
  * times, is refused: a pull from an eighth of the model on; of several senders each chunk, by
  * itself (below an eighth of the model 5 times). In a pull, a chunk that is more than 5 times as
- * far moves its elements 5 times as far. Refusals in a row, of several senders of more than half,
+ * far moves its elements 5 times as far. The broadcasts of a sender in a round are refused at 6
+ * times, also of this node's last movement, and so is the sender's next round until its sum is
+ * near. Refusals in a row, of several senders of more than half,
  * may mean that this node is the one apart: then what is usual grows towards the nearer one, to
  * twice as much at most. Until it is
  * known what is usual, in the first round, a node that trains mixes no pull. Who shows one of the
- * last models again, to the bit but as another version, is refused for a while, too.
+ * last models again, to the bit but as another version, is refused for a while, too; who broadcasts
+ * the model of the round before, if it is further away than usual.
  *
  * In a sweep each chunk of a partner is judged so, and who moves against this node, by heading.h.
  * Of another exact average only the result is.
  *
- * Memory     12 bytes a segment, and heading.h, from an arena      Blocking   never
+ * Memory     12 bytes a segment, 28 a sender of broadcasts, and heading.h, from an arena
+ * Blocking   never
  * Context    training thread; the network thread during an exact average
  */
 #ifndef UW_NET_GUARD_H
@@ -31,7 +35,7 @@
 /* What a peer sent, beside this node's own parameters. */
 struct uw_guarded {
     uint32_t offset_n, count_n;
-    bool of_many;                   /* of one of several senders, or their average */
+    uint32_t from_id;               /* the sender, in a pull from several or a broadcast; or 0 */
     uint32_t rank;                  /* of an exact average; UW_GUARDED_RESULT: the average itself;
                                        UW_GUARDED_PULL: of a pull */
     const float *x, *own;           /* [count_n] */
@@ -44,6 +48,8 @@ struct uw_guard {
     float (*share)(struct uw_guard *u, const struct uw_gossip *g, const struct uw_guarded *c);
     /* Before the parameters are published. */
     void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
+    /* Instead, of a guard that does not know of movement: what is usual at first is the other's. */
+    void (*follows)(struct uw_guard *u, const struct uw_guard *other, const struct uw_gossip *g);
     /* An exact average begins: uw_headings_meet. Returns whether it is judged. */
     bool (*averages)(struct uw_guard *u, const struct uw_gossip *g, const uint32_t *ids,
                      uint32_t ids_n, uint32_t own, bool unequal);
@@ -62,11 +68,26 @@ struct uw_usual {
     uint32_t n;                     /* ... and its elements */
 };
 
+/* A sender of broadcasts. */
+struct uw_sender {
+    uint32_t id, n;                 /* elements, in this round */
+    float squares, usual_squares;   /* sums over them */
+    uint32_t offset_n, content;     /* of one chunk, and its checksum; 0: not known */
+    bool repeats;                   /* that chunk was the same in the last two rounds */
+    bool far;                       /* it was, the last time that it was known */
+    bool seen, refused;             /* in this round: that chunk was compared; the sender refused */
+};
+
 struct uw_distances {
     struct uw_guard base;
+    struct uw_sender *senders;      /* [senders_max] of broadcasts; NULL: of none */
+    uint32_t senders_max;
     struct uw_headings *headings;   /* of exact averages; NULL: not judged */
     bool learned;                   /* from a round, what is usual */
+    bool follower;                  /* of another guard, which knows of this node's movement */
     float squares, usual_squares;   /* sums over this round's pull, and of what is usual */
+    bool moves;                     /* in the last round; */
+    float moved_squares;            /* sum over the model of twice the last movement */
     uint32_t n, refused_n;          /* its elements; of several senders, those accepted, refused */
     float refused_ratio;            /* of the nearest one refused, of several senders; 0: none */
     float ratio;                    /* of the round before */
@@ -75,9 +96,9 @@ struct uw_distances {
     struct uw_usual usual[];        /* [segments_n] */
 };
 
-/* Allocate it. ranks_max: of exact averages, or 0. *out: NULL while measuring. Returns UW_OK or
- * what uw_arena_take returns. */
+/* Allocate it. ranks_max: of exact averages, or 0; senders_max: of broadcasts, or 0. *out: NULL
+ * while measuring. Returns UW_OK or what uw_arena_take returns. */
 int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32_t segments_n,
-                       uint32_t ranks_max);
+                       uint32_t ranks_max, uint32_t senders_max);
 
 #endif

@@ -240,12 +240,24 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
     return uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why);
 }
 
-/* Refuse a member's chunk: avoid it for a while, and cut the pull. */
-static void refuse_chunk(struct uw_node_state *s, struct uw_member *m, enum uw_node_event_kind kind)
+/* Refuse a member's chunk that is not finite: avoid it for a while, and cut the pull. */
+static void refuse_chunk(struct uw_node_state *s, struct uw_member *m)
 {
     uw_node_punish(s, m);
-    uw_node_event_pull(s, m, kind, UW_WHY_NONE);
+    uw_node_event_pull(s, m, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
     if (s->pull.first.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
+        uw_node_pull_cut(s, UW_WHY_CHUNK);
+    }
+}
+
+static void refuse_outlier(struct uw_node_state *s)
+{
+    struct uw_member *m = uw_node_pull_member(s);
+    if (!uw_gossip_doubts(&s->gossip)) {
+        uw_node_punish(s, m);
+    }
+    uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (s->pull.first.transfer.active) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
 }
@@ -267,13 +279,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
         return;
     }
     p->judged = true;
-    if (!uw_gossip_doubts(&s->gossip)) {
-        uw_node_punish(s, m);
-    }
-    uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
-    if (p->first.transfer.active) {
-        uw_node_pull_cut(s, UW_WHY_CHUNK);
-    }
+    refuse_outlier(s);
 }
 
 static void complete(struct uw_node_state *s)
@@ -411,7 +417,7 @@ void uw_node_pull_step(struct uw_node_state *s)
     if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED &&
         p->what_for == UW_PULL_TO_BRIDGE) {
         s->counters.refused_outlier++;
-        refuse_chunk(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+        refuse_outlier(s);
     }
     if (s->further != NULL) {
         s->config.parts->lanes->step(s);
@@ -600,7 +606,7 @@ static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_n
     if (lane != &s->pull.first) {
         lanes->nonfinite(s, lane);
     } else {
-        refuse_chunk(s, m, UW_NODE_CHUNK_NONFINITE);
+        refuse_chunk(s, m);
     }
     return true;
 }

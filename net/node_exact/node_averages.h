@@ -116,6 +116,8 @@ enum uw_bridge_contact { UW_BRIDGE_UNMET, UW_BRIDGE_MET, UW_BRIDGE_ALONE };
 
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
+    struct uw_guard *guard;         /* of these pulls; NULL: they are not judged */
+    bool refused;                   /* this pull was */
     bool open;                      /* it has been written */
     bool due;                       /* the next pull should begin */
     enum uw_bridge_state state;
@@ -235,6 +237,9 @@ void uw_node_bridge_keep(struct uw_node_state *s);
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 
+/* Is another cell there? */
+bool uw_node_bridge_knows_any(const struct uw_node_state *s);
+
 /* node_cost.c */
 
 /* Allocate the tables, after the all-reduce. Returns UW_OK or what uw_arena_take returns. */
@@ -274,16 +279,11 @@ uint64_t uw_node_cost_run(struct uw_node_state *s);
 void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* Report, now and then, that a member averages by another protocol. */
+/* Report: a member averages by another protocol, now and then; this node cannot take part; what a
+ * rank sent, or with UW_CELL_NOBODY an average, was refused; news of a cell. */
 void uw_node_report_version(struct uw_node_state *s, const struct uw_member *m);
-
-/* Report that this node cannot take part. */
 void uw_node_report_unable(struct uw_node_state *s);
-
-/* What a rank sent, or with UW_CELL_NOBODY an average, was refused. */
 void uw_node_report_far(struct uw_node_state *s, uint32_t id);
-
-/* Report news of a cell. */
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
 

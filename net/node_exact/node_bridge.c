@@ -21,6 +21,9 @@
  * cell can be reached, the cell continues alone. Events report that, and contact with one again. */
 #include "node_averages.h"
 
+#include "gossip/guard.h"
+#include "mix/squares.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +40,7 @@ int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena, uint32
     }
     int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge->inbox), &inbox);
     s->bridge->inbox = inbox;
-    return rc;
+    return rc < 0 || !c->guard ? rc : c->parts->guards->make(s, arena, 0, 0, &s->bridge->guard);
 }
 
 /* The inbox is zero from the first chunk on: who never leads a cell does not touch its memory. */
@@ -102,6 +105,18 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
         n += reachable(m) && strcmp(m->averaging->cell, cell) == 0 ? 1u : 0;
     }
     return n;
+}
+
+bool uw_node_bridge_knows_any(const struct uw_node_state *s)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->same_model && uw_member_is_live(m) && m->averaging->cell[0] != '\0' &&
+            of_another_cell(s, m)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Has this node ever known another cell that has not left? */
@@ -186,6 +201,10 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
     }
     uint64_t silent_us = s->now_us - b->heard_us;
     b->whole = complete;
+    if (b->guard != NULL) {
+        (void)b->guard->ends(b->guard, &s->gossip, b->refused);
+        b->refused = false;
+    }
     if (complete) {
         silent_us = b->contact == UW_BRIDGE_ALONE ? s->now_us - b->alone_us : silent_us;
         bool met = b->contact == UW_BRIDGE_MET;
@@ -204,6 +223,38 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
 
 /* ---- chunks ---- */
 
+/* The share of a chunk's difference from this node's that is mixed; below 0: it is too far away. */
+static float share_of(const struct uw_node_state *s, const struct uw_gossip_slot *peer,
+                      const float *own)
+{
+    struct uw_guard *guard = s->bridge->guard;
+    if (guard != NULL) {
+        const struct uw_guarded c = {.offset_n = peer->offset_n, .count_n = peer->count_n,
+                                     .rank = UW_GUARDED_PULL, .x = peer->x, .own = own};
+        return guard->share(guard, &s->gossip, &c);
+    }
+    float rms = sqrtf((float)(uw_squares_apart(peer->x, own, peer->count_n) / peer->count_n));
+    float limit = UW_GOSSIP_OUTLIER * uw_gossip_rms(&s->gossip);
+    return !isfinite(rms) || !isfinite(limit) || (limit > 0.0f && rms > limit) ? -1.0f : 1.0f;
+}
+
+/* Drop the pull, and what it has brought since the last round. */
+static int refuse(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = s->bridge;
+    while (uw_gossip_oldest(&s->gossip) != NULL) {
+        uw_gossip_pop(&s->gossip);
+    }
+    if (b->state == UW_BRIDGE_HELD) {
+        memset(b->inbox, 0, s->config.params->size_n * sizeof *b->inbox);
+        b->state = UW_BRIDGE_EMPTY;
+    }
+    b->refused = true;
+    atomic_store_explicit(&s->gossip.doubted, b->guard != NULL && b->guard->doubts,
+                          memory_order_relaxed);
+    return UW_ERR_DENIED;
+}
+
 /* Handle a chunk of another cell's head.
  * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from this node's parameters). */
 static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
@@ -211,21 +262,18 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     const struct uw_gossip_config *c = &s->gossip.config;
     float *own = s->chunk;
     struct uw_snapshot_info info;
-    double sum = 0.0;
     if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
         return UW_ERR_AGAIN;
     }
+    float share = share_of(s, peer, own);
+    if (share < 0.0f) {
+        return refuse(s);
+    }
     for (uint32_t i = 0; i < peer->count_n; i++) {
         own[i] = peer->x[i] - own[i];
-        sum += (double)own[i] * (double)own[i];
-    }
-    double rms = (double)sqrtf((float)(sum / peer->count_n));
-    double limit = (double)(UW_GOSSIP_OUTLIER * uw_gossip_rms(&s->gossip));
-    if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
-        return UW_ERR_DENIED;
     }
     open_inbox(s);
-    uw_mix_from_cell(c->rule, &c->constants, s->bridge->weight, c->params, peer->offset_n,
+    uw_mix_from_cell(c->rule, &c->constants, share * s->bridge->weight, c->params, peer->offset_n,
                      peer->count_n, own);
     memcpy(s->bridge->inbox + peer->offset_n, own, peer->count_n * sizeof *own);
     s->bridge->state = UW_BRIDGE_HELD;
@@ -244,6 +292,9 @@ static void look_at_offer(struct uw_node_state *s)
 
 void uw_node_bridge_keep(struct uw_node_state *s)
 {
+    if (s->bridge->guard != NULL) {
+        s->bridge->guard->follows(s->bridge->guard, s->gossip.guard, &s->gossip);
+    }
     look_at_offer(s);
     if (s->bridge->state == UW_BRIDGE_OFFERED) {
         bool open = uw_average_keep(&s->cell->average);
@@ -279,7 +330,7 @@ int uw_node_bridge_step(struct uw_node_state *s)
             return UW_OK;
         }
         rc = take_chunk(s, slot);
-        if (rc != UW_ERR_AGAIN) {
+        if (rc == UW_OK) {
             uw_gossip_pop(&s->gossip);
         }
     }

@@ -222,8 +222,7 @@ static bool is_guarded(const struct uw_node_scope *o)
     const struct uw_node_state *s = o->node;
     return s->gossip.guard != NULL && s->config.guard_averages && !s->gradients->on &&
            s->cell->direct == NULL && s->cell->algorithm == UW_ALLREDUCE_KINDS_N &&
-           o->scope != UW_AVERAGE_PAIR && s->config.mode == UW_NODE_ALLREDUCE &&
-           strcmp(s->cell->name, "*") == 0;
+           o->scope != UW_AVERAGE_PAIR && !uw_node_bridge_knows_any(s);
 }
 
 /* Does this node want a round by sweep, in which it judges each rank? Not the last one of a run, if
@@ -240,7 +239,7 @@ static float judge(void *arg, uint32_t rank, uint32_t at, const float *floats, c
                    uint32_t n)
 {
     struct uw_node_state *s = arg;
-    const struct uw_guarded c = {.offset_n = at, .count_n = n, .of_many = true, .rank = rank,
+    const struct uw_guarded c = {.offset_n = at, .count_n = n, .rank = rank,
                                  .x = floats, .own = x};
     float share = s->gossip.guard->share(s->gossip.guard, &s->gossip, &c);
     s->cell->far_n[rank] += share > 0.0f ? 0 : n;
@@ -265,7 +264,7 @@ static bool is_near(const struct uw_node_scope *o)
         return true;
     }
     const struct uw_params *p = s->config.params;
-    const struct uw_guarded c = {.count_n = p->size_n, .of_many = true, .rank = UW_GUARDED_RESULT,
+    const struct uw_guarded c = {.count_n = p->size_n, .rank = UW_GUARDED_RESULT,
                                  .x = p->x, .own = uw_average_own(&s->cell->average)};
     bool near = guard->share(guard, &s->gossip, &c) > 0.0f;
     (void)guard->ends(guard, &s->gossip, !near);

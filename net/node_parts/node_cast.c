@@ -270,7 +270,9 @@ static uint64_t step(struct uw_node_state *s)
 {
     struct uw_node_cast *cast = s->cast;
     struct uw_member *outlier = uw_node_member(s, uw_gossip_outlier_id(&s->gossip));
-    if (outlier != NULL) {
+    if (outlier != NULL && s->gossip.guard != NULL) {
+        uw_node_event_pull(s, outlier, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    } else if (outlier != NULL) {
         uw_cast_give_up(&cast->cast, outlier->id);
         uw_node_punish(s, outlier);
     }

@@ -113,10 +113,11 @@ class Fleet(unittest.TestCase):
         if os.path.exists(path):
             with open(path, encoding="utf-8") as f:
                 for line in f:
-                    if line.endswith("\n"):
-                        event = json.loads(line)
-                        if kind in (None, event["event"], event.get("kind")):
-                            found.append(event)
+                    if not line.endswith("\n"):    # it is being written
+                        break
+                    event = json.loads(line)
+                    if kind in (None, event["event"], event.get("kind")):
+                        found.append(event)
         return found
 
     def until(self, what, condition):

@@ -6,16 +6,18 @@
  *
  * A scenario draws the number of nodes, one cell or two, the size of the model, the algorithm, the
  * rule of mixing, the link (loss up to 30 %, duplicates, reordering, damage, delay, rate) and up
- * to six events: kill, return with a newer or with an older incarnation, pause, slow member,
- * partition, one-way cut, heal. Four in ten have links that lose nothing else, of all nodes or of
- * some: then rounds are streamed. In four of ten some nodes do not hear some others, from the
- * beginning or from some event on (trouble.h); when nothing else goes wrong any more, all of them
- * train on. At the end all is healed, and everybody must average with all of its cell again. */
+ * to six events: kill, return with a newer or with an older incarnation, churn (a dozen of these in
+ * a row, at random), pause, slow member, partition, one-way cut, heal. Four in ten have links that
+ * lose nothing else, of all nodes or of some: then rounds are streamed. In four of ten some nodes
+ * do not hear some others, from the beginning or from some event on (trouble.h); when nothing else
+ * goes wrong any more, all of them train on. At the end all is healed, and everybody must average
+ * with all of its cell again. */
 #include "fault/average_world.h"
 #include "fault/trouble.h"
 
 #define COUNT_DEFAULT 100u
 #define EVENTS_MAX 6u
+#define CHURN_EVENTS 12u
 #define WAIT_LIMIT_US 400000000u
 #define HEAL_LIMIT_US 400000000u
 #define MTU_BYTES 300u
@@ -31,7 +33,7 @@ static const struct uw_mix_rule *const rules[] = {&uw_mix_none, &uw_mix_qg, &uw_
 
 struct tally {
     uint32_t scenarios, whole, committed, split, cut, kills, pauses, partitions;
-    uint32_t streamed, apart;
+    uint32_t streamed, apart, churns;
     uint64_t longest_us;
 };
 
@@ -60,6 +62,29 @@ static void restart(struct average_world *a, uint32_t i, struct uw_rng *rng, uin
     world_up_with(a->w, i, c);
 }
 
+static void kill_or_return(struct average_world *a, uint32_t i, struct uw_rng *rng,
+                           struct tally *t, uint32_t left)
+{
+    if (a->w->nodes[i].up) {
+        a->w->nodes[i].paused = false;
+        world_down(a->w, i);
+        average_world_forget(a, i);
+        t->kills++;
+    } else {
+        restart(a, i, rng, left);
+    }
+}
+
+static void churn(struct average_world *a, struct uw_rng *rng, struct tally *t, uint32_t left)
+{
+    uint32_t most_us = 100000u << uw_rng_below(rng, 6);
+    for (uint32_t k = 0; k < CHURN_EVENTS; k++) {
+        kill_or_return(a, uw_rng_below(rng, a->w->n), rng, t, left);
+        average_world_run(a, 1000u + uw_rng_below(rng, most_us));
+    }
+    t->churns++;
+}
+
 /* Returns whether it may part the ranks of a round. */
 static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally *t,
                       uint32_t left)
@@ -67,18 +92,11 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
     struct world *w = a->w;
     uint32_t i = uw_rng_below(rng, w->n), k = uw_rng_below(rng, w->n);
     struct world_node *n = &w->nodes[i];
-    uint32_t what = uw_rng_below(rng, 7);
+    uint32_t what = uw_rng_below(rng, 8);
     switch (what) {
     case 0:
     case 1:
-        if (n->up) {
-            n->paused = false;
-            world_down(w, i);
-            average_world_forget(a, i);
-            t->kills++;
-        } else {
-            restart(a, i, rng, left);
-        }
+        kill_or_return(a, i, rng, t, left);
         break;
     case 2:
         n->paused = !n->paused;
@@ -95,11 +113,14 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
     case 5:
         trouble_cut(w, i, k, UW_EMULATED_OUT);
         break;
+    case 6:
+        churn(a, rng, t, left);
+        break;
     default:
         heal(a);
         break;
     }
-    return what != 3u && what != 6u;
+    return what != 3u && what != 7u;
 }
 
 /* All of a cell in one round, committed by all of them: in one of those from number `first` on. */
@@ -232,12 +253,11 @@ static void test_averages_survive_random_trouble(void **state)
     struct tally t = {0};
     trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios, %u of them with bad links only, in %u some do not hear others: %u kills, "
-           "%u pauses, %u partitions; %u rounds committed, %u of them streamed, %u given up, %u "
-           "committed by some only; the longest wait was %.1f s\n",
+           "%u times churn, %u pauses, %u partitions; %u rounds committed, %u of them streamed, "
+           "%u given up, %u committed by some only; the longest wait was %.1f s\n",
            (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.apart, (unsigned)t.kills,
-           (unsigned)t.pauses, (unsigned)t.partitions, (unsigned)t.committed,
-           (unsigned)t.streamed, (unsigned)t.cut,
-           (unsigned)t.split,
+           (unsigned)t.churns, (unsigned)t.pauses, (unsigned)t.partitions, (unsigned)t.committed,
+           (unsigned)t.streamed, (unsigned)t.cut, (unsigned)t.split,
            (double)t.longest_us / 1e6);
     assert_true(t.committed > t.scenarios);
     assert_true(t.streamed > t.scenarios || t.scenarios < COUNT_DEFAULT);

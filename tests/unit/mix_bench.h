@@ -45,7 +45,7 @@ static inline void set_up(struct bench *b, const struct uw_mix_rule *rule, uint3
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);
     assert_int_equal(uw_gossip_place(&b->g, &arena, &c), UW_OK);
-    assert_int_equal(uw_distances_place(&b->guard, &arena, 1, 0), UW_OK);
+    assert_int_equal(uw_distances_place(&b->guard, &arena, 1, 0, 2), UW_OK);
     b->p.lr = 0.1f;
 }
 

@@ -348,7 +348,7 @@ static void test_of_several_senders_one_that_is_far_is_refused(void **state)
         near[i] = b.x[i] + usual;
         far[i] = b.x[i] + 100.0f;
     }
-    struct uw_guarded c = {.count_n = N, .of_many = true, .rank = 0, .x = far, .own = b.x};
+    struct uw_guarded c = {.count_n = N, .rank = 0, .x = far, .own = b.x};
     assert_true(b.guard->base.share(&b.guard->base, &b.g, &c) < 0.0f);
     c.x = near;
     assert_float_equal(b.guard->base.share(&b.guard->base, &b.g, &c), 1.0f, 0.0);

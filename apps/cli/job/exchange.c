@@ -31,7 +31,7 @@ void uw_exchange_fill(const struct uw_exchange *x, struct uw_node_config *c)
     c->period_share = (float)uw_exchange_share(x);
     c->slices_n = x->slices;
     c->guard = x->guard.at != UW_GUARD_OFF;
-    c->guard_averages = x->guard.at == UW_GUARD_ALL && x->mode.at == UW_NODE_ALLREDUCE;
+    c->guard_averages = x->guard.at == UW_GUARD_ALL;
     c->constants.beta = x->rule->frozen ? uw_exchange_momentum_qg(x) : 0.0f;    /* 0: its own */
 }
 

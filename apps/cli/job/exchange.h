@@ -34,7 +34,7 @@ struct uw_exchange {
 
 #define UW_EXCHANGE_DEFAULTS \
     {.mode = {"gossip", UW_NODE_GOSSIP}, .period = {.n = 10}, \
-     .guard = {"pulls", UW_GUARD_PULLS}, .momentum = -1.0}
+     .guard = {"all", UW_GUARD_ALL}, .momentum = -1.0}
 
 /* Resolve the words. own: the rule to use if none was given. */
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own);

@@ -84,7 +84,7 @@ static const struct uw_opt rows[] = {
         "the node with the highest weight leads averages: give it to one with mains power and a "
         "good link (1)"),
     ROW("cell_first", UW_OPT_U32, cell_first, 0, 64, "N",
-        "nodes that the first average waits for; 0: the nodes in sight (0)"),
+        "nodes that training and the first average wait for; 0: the nodes in sight (0)"),
     ROW("together", UW_OPT_U32, together, 0, 64, "N",
         "number of nodes that start together and stay: averages wait for all of them, no node "
         "adopts a model; 0: nodes come and go (mpi: all ranks, else 0)"),
@@ -101,8 +101,8 @@ static const struct uw_opt rows[] = {
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "with \"exchange\" gossip: a round pulls one of F slices of the model (1)"),
     ROW("guard", UW_OPT_CHOICE, exchange.guard, 0, 0, UW_GUARDS,
-        "refuse models that are much further away than usual; all: also in averages of "
-        "\"exchange\" allreduce, and what goes against what is learned (pulls)"),
+        "refuse models that are much further away than usual; all: in averages, too, and there "
+        "what goes against what is learned (all)"),
     ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
         "with \"exchange\" gossip: a round pulls from N peers at once, a share from each (1)"),
     ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,

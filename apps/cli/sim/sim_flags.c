@@ -43,8 +43,8 @@ static const struct uw_opt rows[] = {
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "with --exchange gossip: a round pulls one of F slices of the model (1)"),
     ROW("guard", UW_OPT_CHOICE, exchange.guard, 0, 0, UW_GUARDS,
-        "refuse models that are much further away than usual; all: also in averages of "
-        "--exchange allreduce, and what goes against what is learned (pulls)"),
+        "refuse models that are much further away than usual; all: in averages, too, and there "
+        "what goes against what is learned (all)"),
     ROW("schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
         "which peer a node pulls from or is paired with (random; matching with kgt)"),
     ROW("momentum-rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,

@@ -119,9 +119,9 @@ struct uw_node_config {
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
     bool guard;                     /* refuse peers' models that are further away than usual */
-    bool guard_averages;            /* with guard: also averages of mode allreduce, but not of
-                                       gradients and not of more nodes than an average takes. Takes
-                                       memory as the model, without a reliable link */
+    bool guard_averages;            /* with guard: also averages, but not of gradients and not while
+                                       there is another cell. Without a reliable link it takes
+                                       memory as the model */
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     uint32_t period_steps;          /* T, minimum of local steps a round; 0: 10 */
     float period_share;             /* > 0: T adapts, up to period_steps (0: no limit), so that
