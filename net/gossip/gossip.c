@@ -115,7 +115,7 @@ UW_INLINE uint32_t shown(const struct uw_gossip *g)
 }
 
 /* The share of a chunk's difference that is mixed; below 0: it is an outlier. */
-static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
+static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s, float weight)
 {
     const float *start = uw_gossip_start(g);
     const float *own = (s->adopt || g->jumped || start == NULL ? g->config.params->x : start) +
@@ -123,7 +123,7 @@ static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s)
     if (g->guard != NULL && !s->adopt) {
         const struct uw_guarded c = {.offset_n = s->offset_n, .count_n = s->count_n,
                                      .rank = UW_GUARDED_PULL, .from_id = s->from_id,
-                                     .x = s->x, .own = own};
+                                     .weight = weight, .x = s->x, .own = own};
         return g->guard->share(g->guard, g, &c);
     }
     float distance = sqrtf((float)(uw_squares_apart(s->x, own, s->count_n) / s->count_n));
@@ -163,7 +163,7 @@ static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
     const float *start = uw_gossip_start(g);
     float weight = s->weight != 0.0f ? s->weight : g->config.constants.weight;
-    float share = share_of(g, s);
+    float share = share_of(g, s, weight);
     if (share < 0.0f) {
         reject(g, s);
         return;

@@ -54,27 +54,39 @@ static float movement(const struct uw_gossip *g, uint32_t i)
                : sqrtf((float)(uw_squares_apart(p->x + at, start + at, n) / n));
 }
 
-/* What is usual at first is this node's way until the end of the first round. */
+/* Only what it goes while it waits for a pull counts: the first way since the last one is as usual.
+ */
+static void go(struct uw_distances *u, float moves)
+{
+    u->moved += u->mixes ? 0.0f : moves;
+    u->mixes = false;
+}
+
+/* What is usual at first is this node's way until the end of the first round. The way of its own
+ * steps is at least the whole one without what was mixed. */
 static void publishes(struct uw_guard *base, const struct uw_gossip *g)
 {
     struct uw_distances *u = (struct uw_distances *)base;
     float squares = 0.0f;
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
-        float moved = USUAL_FIRST * movement(g, i);
+        float moved = movement(g, i);
         squares += moved * moved * (float)size_of(g->config.params, i);
         if (!u->learned || u->usual[i].rms == 0.0f) {
-            u->usual[i].rms += moved;
+            bool goes_on = g->state != UW_GOSSIP_IDLE;      /* the round; averages are others */
+            u->usual[i].rms = USUAL_FIRST * moved + (goes_on ? u->usual[i].rms : 0.0f);
         }
     }
-    u->moves = squares > 0.0f;
-    u->moved_squares = u->moves ? squares : u->moved_squares;
+    float own = sqrtf(squares) - sqrtf(u->mixed_squares);
+    u->moves = own > 0.0f ? USUAL_FIRST * own : 0.0f;
+    go(u, u->moves);
+    u->mixed_squares = 0.0f;
 }
 
 static void follows(struct uw_guard *base, const struct uw_guard *other, const struct uw_gossip *g)
 {
     struct uw_distances *u = (struct uw_distances *)base;
     const struct uw_distances *its = (const struct uw_distances *)other;
-    u->follower = true;
+    go(u, its->moves);
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         if (!u->learned || u->usual[i].rms == 0.0f) {
             u->usual[i].rms = its->usual[i].rms;
@@ -113,6 +125,10 @@ static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
     float nearer = ratio < u->ratio ? ratio : u->ratio;
     bool refused = (rejected && u->n != 0) || most, again = refused && base->doubts;
     u->learned = u->learned || u->n != 0;
+    if (u->n != 0) {
+        u->moved = 0.0f;
+        u->mixes = true;
+    }
     for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
         struct uw_usual *s = &u->usual[i];
         float rms = s->n != 0 ? sqrtf(s->squares / (float)s->n) : s->rms;
@@ -126,7 +142,7 @@ static bool ends(struct uw_guard *base, const struct uw_gossip *g, bool rejected
         s->squares = 0.0f;
         s->n = 0;
     }
-    base->doubts = refused || (base->doubts && u->n == 0);
+    base->doubts = !u->follower && (refused || (base->doubts && u->n == 0));
     u->ratio = ratio;
     u->squares = u->usual_squares = u->refused_ratio = 0.0f;
     u->n = u->refused_n = 0;
@@ -231,8 +247,7 @@ static float clipped(float squares, float usual, float most)
     return ratio > most ? most / ratio : 1.0f;
 }
 
-/* Of broadcasts each sender counts by itself. A refused one is reported once a round. Turns may be
- * few and of very different lengths: at least this node's last movement is usual. */
+/* Of broadcasts each sender counts by itself. A refused one is reported once a round. */
 static float share_of_cast(struct uw_distances *u, const struct uw_params *p,
                            const struct uw_guarded *c, float squares, float usual)
 {
@@ -240,8 +255,6 @@ static float share_of_cast(struct uw_distances *u, const struct uw_params *p,
     if (from == NULL) {
         return 0.0f;
     }
-    float moved = u->moved_squares * (float)c->count_n / (float)p->size_n;
-    usual = usual > moved ? usual : moved;
     from->squares += squares;
     from->usual_squares += usual;
     from->n += c->count_n;
@@ -252,13 +265,24 @@ static float share_of_cast(struct uw_distances *u, const struct uw_params *p,
     if (known && from->far) {
         refuse(u, sqrtf(from->squares / from->usual_squares), c->count_n);
     }
-    if (from->far || (repeats(from, c) && u->moves && squares > usual)) {
+    if (from->far || (repeats(from, c) && u->moves > 0.0f && squares > usual)) {
         float refused = from->refused ? 0.0f : -1.0f;
         from->refused = true;
         return refused;
     }
     add(u, p, c, squares, usual);
     return clipped(squares, usual, FAR_CAST);
+}
+
+static float share_of_one(struct uw_distances *u, const struct uw_params *p,
+                          const struct uw_guarded *c, float squares, float usual)
+{
+    add(u, p, c, squares, usual);
+    float far = u->learned ? FAR : MOVES_MOST;
+    if (u->n >= p->size_n / FAR_AFTER && u->squares > far * far * u->usual_squares) {
+        return -1.0f;
+    }
+    return clipped(squares, usual, MOVES_MOST);
 }
 
 static float share(struct uw_guard *base, const struct uw_gossip *g, const struct uw_guarded *c)
@@ -279,20 +303,18 @@ static float share(struct uw_guard *base, const struct uw_gossip *g, const struc
     }
     if (usual == 0.0f && !averaged) {
         (void)measure(u, p, c, true, &usual);
-        return g->round_steps != 0 ? 0.0f : 1.0f;
+        return u->follower || g->round_steps != 0 ? 0.0f : 1.0f;
     }
-    if (averaged || (c->from_id != 0 && u->senders_max == 0)) {
-        return share_of_many(u, p, c, squares, usual);
-    }
-    if (c->from_id != 0) {
-        return share_of_cast(u, p, c, squares, usual);
-    }
-    add(u, p, c, squares, usual);
-    float far = u->learned ? FAR : MOVES_MOST;
-    if (u->n >= p->size_n / FAR_AFTER && u->squares > far * far * u->usual_squares) {
-        return -1.0f;
-    }
-    return clipped(squares, usual, MOVES_MOST);
+    /* Who has not mixed for long may have moved far. */
+    float moved = u->moved * u->moved * (float)c->count_n / (float)p->size_n;
+    usual = averaged || usual > moved ? usual : moved;
+    float share = averaged || (c->from_id != 0 && u->senders_max == 0)
+                      ? share_of_many(u, p, c, squares, usual)
+                  : c->from_id != 0 ? share_of_cast(u, p, c, squares, usual)
+                                    : share_of_one(u, p, c, squares, usual);
+    float mixed = share > 0.0f ? share * c->weight : 0.0f;
+    u->mixed_squares += mixed * mixed * squares;
+    return share;
 }
 
 static bool averages(struct uw_guard *base, const struct uw_gossip *g, const uint32_t *ids,

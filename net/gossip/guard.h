@@ -8,13 +8,13 @@
  * times, is refused: a pull from an eighth of the model on; of several senders each chunk, by
  * itself (below an eighth of the model 5 times). In a pull, a chunk that is more than 5 times as
  * far moves its elements 5 times as far. The broadcasts of a sender in a round are refused at 6
- * times, also of this node's last movement, and so is the sender's next round until its sum is
- * near. Refusals in a row, of several senders of more than half,
- * may mean that this node is the one apart: then what is usual grows towards the nearer one, to
- * twice as much at most. Until it is
- * known what is usual, in the first round, a node that trains mixes no pull. Who shows one of the
- * last models again, to the bit but as another version, is refused for a while, too; who broadcasts
- * the model of the round before, if it is further away than usual.
+ * times, and so is the sender's next round until its sum is near. Of pulls and broadcasts, twice
+ * the way that this node has gone by itself while it waited for them is as usual. Refusals in a
+ * row, of several senders of more than half, may mean that this node is the one apart: then what is
+ * usual grows towards the nearer one, to twice as much at most, but not of pulls between cells.
+ * Until it is known what is usual, in the first round, a node that trains mixes no pull. Who shows
+ * one of the last models again, to the bit but as another version, is refused for a while, too; who
+ * broadcasts the model of the round before, if it is further away than usual.
  *
  * In a sweep each chunk of a partner is judged so, and who moves against this node, by heading.h.
  * Of another exact average only the result is.
@@ -38,6 +38,7 @@ struct uw_guarded {
     uint32_t from_id;               /* the sender, in a pull from several or a broadcast; or 0 */
     uint32_t rank;                  /* of an exact average; UW_GUARDED_RESULT: the average itself;
                                        UW_GUARDED_PULL: of a pull */
+    float weight;                   /* with which it would be mixed */
     const float *x, *own;           /* [count_n] */
 };
 
@@ -48,7 +49,7 @@ struct uw_guard {
     float (*share)(struct uw_guard *u, const struct uw_gossip *g, const struct uw_guarded *c);
     /* Before the parameters are published. */
     void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
-    /* Instead, of a guard that does not know of movement: what is usual at first is the other's. */
+    /* Instead, of a guard that does not know of movement: what is usual at first is its. */
     void (*follows)(struct uw_guard *u, const struct uw_guard *other, const struct uw_gossip *g);
     /* An exact average begins: uw_headings_meet. Returns whether it is judged. */
     bool (*averages)(struct uw_guard *u, const struct uw_gossip *g, const uint32_t *ids,
@@ -86,8 +87,10 @@ struct uw_distances {
     bool learned;                   /* from a round, what is usual */
     bool follower;                  /* of another guard, which knows of this node's movement */
     float squares, usual_squares;   /* sums over this round's pull, and of what is usual */
-    bool moves;                     /* in the last round; */
-    float moved_squares;            /* sum over the model of twice the last movement */
+    bool mixes;                     /* a round's pull was judged since the last publish */
+    float moves, moved;             /* twice the norm of its own steps between the last two
+                                       publishes; from the second after such a round until now */
+    float mixed_squares;            /* of what was mixed since the last publish */
     uint32_t n, refused_n;          /* its elements; of several senders, those accepted, refused */
     float refused_ratio;            /* of the nearest one refused, of several senders; 0: none */
     float ratio;                    /* of the round before */

@@ -250,13 +250,20 @@ static void refuse_chunk(struct uw_node_state *s, struct uw_member *m)
     }
 }
 
+/* One model that is too far away may be that of a node that could not mix for a moment, as during a
+ * pull from a node that has died. */
 static void refuse_outlier(struct uw_node_state *s)
 {
     struct uw_member *m = uw_node_pull_member(s);
-    if (!uw_gossip_doubts(&s->gossip)) {
+    bool again = m == NULL || uw_node_peer(s, m)->far;
+    if (again && !uw_gossip_doubts(&s->gossip)) {
         uw_node_punish(s, m);
     }
-    uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (again) {
+        uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    } else {
+        uw_node_peer(s, m)->far = true;
+    }
     if (s->pull.first.transfer.active) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
@@ -274,6 +281,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
     if (!uw_gossip_rejected(&s->gossip, p->round)) {
         if (mixed && m != NULL && uw_pull_complete(&p->first.transfer)) {
             uw_node_peer(s, m)->strikes /= 2u;
+            uw_node_peer(s, m)->far = false;
         }
         p->judged = mixed;
         return;

@@ -57,9 +57,9 @@ static inline uint32_t uw_node_most_n(const struct uw_node_state *s, bool coded)
 /* node_guard.c, an optional part of a node */
 struct uw_node_guards {
     struct uw_node_setup setup;
-    /* Allocate a further guard: uw_distances_place. */
-    int (*make)(const struct uw_node_state *s, struct uw_arena *arena, uint32_t ranks_max,
-                uint32_t senders_max, struct uw_guard **out);
+    /* Allocate a further guard, which follows the first one: gossip/guard.h. */
+    int (*place_follower)(const struct uw_node_state *s, struct uw_arena *arena,
+                          struct uw_guard **out);
 };
 
 /* node_revokes.c, an optional part of a node. Only while config.keys is set. */

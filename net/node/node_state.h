@@ -73,7 +73,8 @@ struct uw_node_peer {
     uint32_t mixed_version;         /* ... and their version; 0: none */
     uint32_t mixed_slices;          /* bitmap of the slices of it that were mixed in */
     uint16_t chunk_limit_n;         /* largest chunk that it sends; 0: no known limit */
-    uint8_t limit_pulls;            /* pulls with that limit, until larger chunks are tried */
+    uint8_t limit_pulls : 7;        /* pulls with that limit, until larger chunks are tried */
+    uint8_t far : 1;                /* its last model was refused, the first in a row */
     uint8_t strikes;                /* faults in a row, for the back-off */
 };
 

@@ -117,7 +117,7 @@ enum uw_bridge_contact { UW_BRIDGE_UNMET, UW_BRIDGE_MET, UW_BRIDGE_ALONE };
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
     struct uw_guard *guard;         /* of these pulls; NULL: they are not judged */
-    bool refused;                   /* this pull was */
+    bool ended;                     /* the last pull, but not all of its chunks were judged */
     bool open;                      /* it has been written */
     bool due;                       /* the next pull should begin */
     enum uw_bridge_state state;

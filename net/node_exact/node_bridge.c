@@ -40,7 +40,7 @@ int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena, uint32
     }
     int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge->inbox), &inbox);
     s->bridge->inbox = inbox;
-    return rc < 0 || !c->guard ? rc : c->parts->guards->make(s, arena, 0, 0, &s->bridge->guard);
+    return rc < 0 || !c->guard ? rc : c->parts->guards->place_follower(s, arena, &s->bridge->guard);
 }
 
 /* The inbox is zero from the first chunk on: who never leads a cell does not touch its memory. */
@@ -201,10 +201,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
     }
     uint64_t silent_us = s->now_us - b->heard_us;
     b->whole = complete;
-    if (b->guard != NULL) {
-        (void)b->guard->ends(b->guard, &s->gossip, b->refused);
-        b->refused = false;
-    }
+    b->ended = true;
     if (complete) {
         silent_us = b->contact == UW_BRIDGE_ALONE ? s->now_us - b->alone_us : silent_us;
         bool met = b->contact == UW_BRIDGE_MET;
@@ -238,6 +235,16 @@ static float share_of(const struct uw_node_state *s, const struct uw_gossip_slot
     return !isfinite(rms) || !isfinite(limit) || (limit > 0.0f && rms > limit) ? -1.0f : 1.0f;
 }
 
+/* All chunks of a pull were judged, or it is refused. */
+static void end_judging(struct uw_node_state *s, bool refused)
+{
+    struct uw_node_bridge *b = s->bridge;
+    if (b->guard != NULL) {
+        (void)b->guard->ends(b->guard, &s->gossip, refused);
+    }
+    b->ended = false;
+}
+
 /* Drop the pull, and what it has brought since the last round. */
 static int refuse(struct uw_node_state *s)
 {
@@ -249,9 +256,7 @@ static int refuse(struct uw_node_state *s)
         memset(b->inbox, 0, s->config.params->size_n * sizeof *b->inbox);
         b->state = UW_BRIDGE_EMPTY;
     }
-    b->refused = true;
-    atomic_store_explicit(&s->gossip.doubted, b->guard != NULL && b->guard->doubts,
-                          memory_order_relaxed);
+    end_judging(s, true);
     return UW_ERR_DENIED;
 }
 
@@ -326,6 +331,9 @@ int uw_node_bridge_step(struct uw_node_state *s)
            s->bridge->state != UW_BRIDGE_OFFERED && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
+            if (s->bridge->ended) {
+                end_judging(s, false);
+            }
             offer_alone(s);
             return UW_OK;
         }

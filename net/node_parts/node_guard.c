@@ -3,11 +3,14 @@
 #include "node/node_pull.h"
 #include "cell/cell.h"
 
-static int make(const struct uw_node_state *s, struct uw_arena *arena, uint32_t ranks_max,
-                uint32_t senders_max, struct uw_guard **out)
+static int place_follower(const struct uw_node_state *s, struct uw_arena *arena,
+                          struct uw_guard **out)
 {
     struct uw_distances *d;
-    int rc = uw_distances_place(&d, arena, s->config.params->segments_n, ranks_max, senders_max);
+    int rc = uw_distances_place(&d, arena, s->config.params->segments_n, 0, 0);
+    if (d != NULL) {
+        d->follower = true;
+    }
     *out = d != NULL ? &d->base : NULL;
     return rc;
 }
@@ -15,8 +18,13 @@ static int make(const struct uw_node_state *s, struct uw_arena *arena, uint32_t 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
-    return make(s, arena, c->guard_averages ? UW_CELL_RANKS_MAX : 0,
-                c->mode == UW_NODE_BROADCAST ? c->members_max : 0, &s->gossip.guard);
+    struct uw_distances *d;
+    int rc = uw_distances_place(&d, arena, c->params->segments_n,
+                                c->guard_averages ? UW_CELL_RANKS_MAX : 0,
+                                c->mode == UW_NODE_BROADCAST ? c->members_max : 0);
+    s->gossip.guard = d != NULL ? &d->base : NULL;
+    return rc;
 }
 
-const struct uw_node_guards uw_node_guards = {.setup = {.place = place}, .make = make};
+const struct uw_node_guards uw_node_guards = {.setup = {.place = place},
+                                              .place_follower = place_follower};
