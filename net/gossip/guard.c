@@ -72,8 +72,7 @@ static void publishes(struct uw_guard *base, const struct uw_gossip *g)
         float moved = movement(g, i);
         squares += moved * moved * (float)size_of(g->config.params, i);
         if (!u->learned || u->usual[i].rms == 0.0f) {
-            bool goes_on = g->state != UW_GOSSIP_IDLE;      /* the round; averages are others */
-            u->usual[i].rms = USUAL_FIRST * moved + (goes_on ? u->usual[i].rms : 0.0f);
+            u->usual[i].rms += USUAL_FIRST * moved;
         }
     }
     float own = sqrtf(squares) - sqrtf(u->mixed_squares);
@@ -329,6 +328,14 @@ static bool averages(struct uw_guard *base, const struct uw_gossip *g, const uin
     return judged;
 }
 
+static void begins(struct uw_guard *base, const struct uw_gossip *g)
+{
+    struct uw_distances *u = (struct uw_distances *)base;
+    for (uint32_t i = 0; i < g->config.params->segments_n && !u->learned; i++) {
+        u->usual[i].rms = 0.0f;
+    }
+}
+
 static void averaged(struct uw_guard *base, const struct uw_gossip *g)
 {
     struct uw_distances *u = (struct uw_distances *)base;
@@ -349,8 +356,9 @@ int uw_distances_place(struct uw_distances **out, struct uw_arena *arena, uint32
     *out = memory;
     if (memory != NULL) {
         (*out)->base = (struct uw_guard){.share = share, .publishes = publishes,
-                                         .follows = follows, .averages = averages,
-                                         .averaged = averaged, .ends = ends};
+                                         .follows = follows, .begins = begins,
+                                         .averages = averages, .averaged = averaged,
+                                         .ends = ends};
         (*out)->headings = headings;
         (*out)->senders = senders;
         (*out)->senders_max = senders_max;

@@ -51,6 +51,8 @@ struct uw_guard {
     void (*publishes)(struct uw_guard *u, const struct uw_gossip *g);
     /* Instead, of a guard that does not know of movement: what is usual at first is its. */
     void (*follows)(struct uw_guard *u, const struct uw_guard *other, const struct uw_gossip *g);
+    /* An average that was not judged: what is usual at first counts from here. */
+    void (*begins)(struct uw_guard *u, const struct uw_gossip *g);
     /* An exact average begins: uw_headings_meet. Returns whether it is judged. */
     bool (*averages)(struct uw_guard *u, const struct uw_gossip *g, const uint32_t *ids,
                      uint32_t ids_n, uint32_t own, bool unequal);

@@ -250,12 +250,12 @@ static void refuse_chunk(struct uw_node_state *s, struct uw_member *m)
     }
 }
 
-/* One model that is too far away may be that of a node that could not mix for a moment, as during a
- * pull from a node that has died. */
+/* Of a guard, one model that is too far away may be that of a node that could not mix for a moment,
+ * as during a pull from a node that has died. */
 static void refuse_outlier(struct uw_node_state *s)
 {
     struct uw_member *m = uw_node_pull_member(s);
-    bool again = m == NULL || uw_node_peer(s, m)->far;
+    bool again = m == NULL || s->gossip.guard == NULL || uw_node_peer(s, m)->far;
     if (again && !uw_gossip_doubts(&s->gossip)) {
         uw_node_punish(s, m);
     }

@@ -384,6 +384,8 @@ static void decided(void *arg, bool commit, uint32_t culprit)
     }
     if (commit && !alone && is_guarded(o)) {
         learn(o);
+    } else if (commit && !alone && !pair && s->gossip.guard != NULL) {
+        s->gossip.guard->begins(s->gossip.guard, &s->gossip);
     }
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
