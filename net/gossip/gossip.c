@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#define OUTLIER 32.0f               /* times the rms of the model, without a guard */
 #define OUTLIER_ADOPT 1000.0f       /* limit of a newcomer; trained models are closer */
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* readers copy one chunk at a time */
@@ -114,20 +115,17 @@ UW_INLINE uint32_t shown(const struct uw_gossip *g)
     return s != NULL ? s->version : uw_load(&g->version);
 }
 
-/* The share of a chunk's difference that is mixed; below 0: it is an outlier. */
-static float share_of(const struct uw_gossip *g, const struct uw_gossip_slot *s, float weight)
+float uw_gossip_share(const struct uw_gossip *g, struct uw_guard *guard,
+                      const struct uw_gossip_slot *s, const float *own, float weight)
 {
-    const float *start = uw_gossip_start(g);
-    const float *own = (s->adopt || g->jumped || start == NULL ? g->config.params->x : start) +
-                       s->offset_n;
-    if (g->guard != NULL && !s->adopt) {
+    if (guard != NULL && !s->adopt) {
         const struct uw_guarded c = {.offset_n = s->offset_n, .count_n = s->count_n,
                                      .rank = UW_GUARDED_PULL, .from_id = s->from_id,
                                      .weight = weight, .x = s->x, .own = own};
-        return g->guard->share(g->guard, g, &c);
+        return guard->share(guard, g, &c);
     }
     float distance = sqrtf((float)(uw_squares_apart(s->x, own, s->count_n) / s->count_n));
-    float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
+    float limit = (s->adopt ? OUTLIER_ADOPT : OUTLIER) * uw_gossip_rms(g);
     /* Initial weights of zero give no limit, but the distance must be finite. */
     return isinf(distance) || (limit > 0.0f && distance > limit) ? -1.0f : 1.0f;
 }
@@ -163,7 +161,9 @@ static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
     const float *start = uw_gossip_start(g);
     float weight = s->weight != 0.0f ? s->weight : g->config.constants.weight;
-    float share = share_of(g, s, weight);
+    bool anew = s->adopt || g->jumped || start == NULL;
+    const float *own = (anew ? g->config.params->x : start) + s->offset_n;
+    float share = uw_gossip_share(g, g->guard, s, own, weight);
     if (share < 0.0f) {
         reject(g, s);
         return;
@@ -173,7 +173,7 @@ static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
         return;                     /* what is usual is not known yet */
     }
     weight = s->adopt ? 1.0f : share * weight;
-    if (s->adopt || g->jumped || start == NULL) {
+    if (anew) {
         uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
     } else {
         uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
@@ -206,8 +206,7 @@ static void measure_rms(struct uw_gossip *g)
 {
     const struct uw_params *p = g->config.params;
     double sum = uw_squares(p->x, p->size_n);
-    g->rms = p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f;
-    uw_store_float(&g->shown_rms, g->rms);
+    uw_store_float(&g->shown_rms, p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f);
 }
 
 static void request_pull(struct uw_gossip *g)
@@ -230,8 +229,9 @@ static void begin_steps(struct uw_gossip *g)
 
 void uw_gossip_moves(struct uw_gossip *g)
 {
-    if (g->guard != NULL) {
+    if (g->guard != NULL && !g->moves_known) {
         g->guard->publishes(g->guard, g);
+        g->moves_known = true;
     }
 }
 
@@ -248,7 +248,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
         rc = uw_snapshot_publish(s, g->config.params->x, step);
     }
     if (rc == UW_OK) {
-        g->jumped = false;
+        g->jumped = g->moves_known = false;
         if (measure) {
             measure_rms(g);
         }

@@ -55,8 +55,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UW_GOSSIP_OUTLIER 32.0f     /* times the rms of the model, of several peers and cells */
-
 enum uw_gossip_end {
     UW_GOSSIP_NONE,                 /* no peer to pull from */
     UW_GOSSIP_CUT,                  /* ended early */
@@ -109,6 +107,7 @@ struct uw_gossip {
     bool turned;                    /* the rule was applied to these steps; not yet published */
     bool jumped;                    /* a model, or an average, was taken over since the last
                                        publish: the difference to the snapshot is not a step */
+    bool moves_known;               /* to the guard: the way since the last publish */
 
     /* shared: named after the thread that writes */
     atomic_bool hurry;                          /* network: peers have begun the next round */
@@ -148,7 +147,6 @@ struct uw_gossip {
     float lr_sum;                   /* of the steps since the last publish */
     float mixed_models;             /* mixed in since the rule was applied */
     float recent;                   /* see uw_mix_recent */
-    float rms;                      /* of all parameters at the last publish */
 };
 
 /* Relaxed access to shared numbers. */
@@ -209,7 +207,12 @@ bool uw_gossip_touches(const struct uw_gossip *g);
 /* Training. Set the progress that is reported to peers. */
 void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p);
 
-/* Training. The guard measures the way since the last publish, which ends here. */
+/* The thread that mixes. The share of a chunk's difference from `own` [count_n] that is mixed with
+ * this weight; below 0: it is too far away. guard: of these pulls; NULL: none. */
+float uw_gossip_share(const struct uw_gossip *g, struct uw_guard *guard,
+                      const struct uw_gossip_slot *s, const float *own, float weight);
+
+/* Training. The guard measures the way since the last publish, once until the next one. */
 void uw_gossip_moves(struct uw_gossip *g);
 
 /* Training. Publish the current parameters.

@@ -99,7 +99,7 @@ struct uw_node_cell {
     uint32_t wary_n;                /* rounds to go by sweep after a refusal */
     uint32_t sweeps_n;              /* that were committed, up to the first few */
     uint32_t unswept_n;             /* rounds of the same ranks since the last sweep */
-    bool judges;                    /* the round that is under way is judged */
+    bool guarded, judges;           /* the guard learns from the round under way; judges it */
     uint32_t far_n[UW_CELL_RANKS_MAX];  /* floats of each rank that were refused in this round */
     uint64_t led_us, way_us;        /* leads since, 0: does not; gives way to others until */
     struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
@@ -237,8 +237,8 @@ void uw_node_bridge_keep(struct uw_node_state *s);
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 
-/* Is another cell there? */
-bool uw_node_bridge_knows_any(const struct uw_node_state *s);
+/* Is another cell there; live: now, else has it been there, and not left? */
+bool uw_node_bridge_knows_any(const struct uw_node_state *s, bool live);
 
 /* node_cost.c */
 

@@ -22,7 +22,6 @@
 #include "node_averages.h"
 
 #include "gossip/guard.h"
-#include "mix/squares.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,25 +106,13 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
     return n;
 }
 
-bool uw_node_bridge_knows_any(const struct uw_node_state *s)
+bool uw_node_bridge_knows_any(const struct uw_node_state *s, bool live)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (m->same_model && uw_member_is_live(m) && m->averaging->cell[0] != '\0' &&
-            of_another_cell(s, m)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Has this node ever known another cell that has not left? */
-static bool knows_another_cell(const struct uw_node_state *s)
-{
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
-            m->averaging->cell[0] != '\0' && of_another_cell(s, m)) {
+        bool counts = live ? m->same_model && uw_member_is_live(m)
+                           : m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN;
+        if (counts && m->averaging->cell[0] != '\0' && of_another_cell(s, m)) {
             return true;
         }
     }
@@ -186,7 +173,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
         b->due = b->whole = false;
         weigh(s, place);
     } else if (b->contact != UW_BRIDGE_ALONE && s->now_us - b->heard_us > ALONE_US &&
-               knows_another_cell(s)) {
+               uw_node_bridge_knows_any(s, false)) {
         go_alone(s);
     }
     return place;
@@ -219,21 +206,6 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
 }
 
 /* ---- chunks ---- */
-
-/* The share of a chunk's difference from this node's that is mixed; below 0: it is too far away. */
-static float share_of(const struct uw_node_state *s, const struct uw_gossip_slot *peer,
-                      const float *own)
-{
-    struct uw_guard *guard = s->bridge->guard;
-    if (guard != NULL) {
-        const struct uw_guarded c = {.offset_n = peer->offset_n, .count_n = peer->count_n,
-                                     .rank = UW_GUARDED_PULL, .x = peer->x, .own = own};
-        return guard->share(guard, &s->gossip, &c);
-    }
-    float rms = sqrtf((float)(uw_squares_apart(peer->x, own, peer->count_n) / peer->count_n));
-    float limit = UW_GOSSIP_OUTLIER * uw_gossip_rms(&s->gossip);
-    return !isfinite(rms) || !isfinite(limit) || (limit > 0.0f && rms > limit) ? -1.0f : 1.0f;
-}
 
 /* All chunks of a pull were judged, or it is refused. */
 static void end_judging(struct uw_node_state *s, bool refused)
@@ -270,7 +242,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
         return UW_ERR_AGAIN;
     }
-    float share = share_of(s, peer, own);
+    float share = uw_gossip_share(&s->gossip, s->bridge->guard, peer, own, s->bridge->weight);
     if (share < 0.0f) {
         return refuse(s);
     }
@@ -331,16 +303,16 @@ int uw_node_bridge_step(struct uw_node_state *s)
            s->bridge->state != UW_BRIDGE_OFFERED && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
-            if (s->bridge->ended) {
-                end_judging(s, false);
-            }
             offer_alone(s);
-            return UW_OK;
+            break;
         }
         rc = take_chunk(s, slot);
         if (rc == UW_OK) {
             uw_gossip_pop(&s->gossip);
         }
+    }
+    if (s->bridge->ended && uw_gossip_oldest(&s->gossip) == NULL) {
+        end_judging(s, false);
     }
     return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }

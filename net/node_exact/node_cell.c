@@ -222,7 +222,7 @@ static bool is_guarded(const struct uw_node_scope *o)
     const struct uw_node_state *s = o->node;
     return s->gossip.guard != NULL && s->config.guard_averages && !s->gradients->on &&
            s->cell->direct == NULL && s->cell->algorithm == UW_ALLREDUCE_KINDS_N &&
-           o->scope != UW_AVERAGE_PAIR && !uw_node_bridge_knows_any(s);
+           o->scope != UW_AVERAGE_PAIR && !uw_node_bridge_knows_any(s, true);
 }
 
 /* Does this node want a round by sweep, in which it judges each rank? Not the last one of a run, if
@@ -328,7 +328,8 @@ static void begin(void *arg)
         return;
     }
     struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
-    s->cell->judges = is_guarded(o) && meet(o);
+    s->cell->guarded = is_guarded(o);
+    s->cell->judges = s->cell->guarded && meet(o);
     r.judge = s->cell->judges && r.kind == UW_ALLREDUCE_SWEEP ? judge : NULL;
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
@@ -382,7 +383,7 @@ static void decided(void *arg, bool commit, uint32_t culprit)
     if (pair) {
         uw_node_pairs_decided(s, commit);
     }
-    if (commit && !alone && is_guarded(o)) {
+    if (commit && !alone && s->cell->guarded) {
         learn(o);
     } else if (commit && !alone && !pair && s->gossip.guard != NULL) {
         s->gossip.guard->begins(s->gossip.guard, &s->gossip);
