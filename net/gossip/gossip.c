@@ -344,7 +344,15 @@ static bool is_full(const struct uw_gossip *g, uint32_t steps)
 
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
-    return ended && (lr == 0.0f || g->model != UW_GOSSIP_OWN || is_full(g, g->round_steps));
+    bool more = g->config.pulls_n > 1u && g->round % g->config.pulls_n != 0;
+    return ended && (lr == 0.0f || more || g->model != UW_GOSSIP_OWN || is_full(g, g->round_steps));
+}
+
+void uw_gossip_set_period(struct uw_gossip *g, uint32_t steps)
+{
+    g->config.period_steps = steps;
+    g->period_steps = steps;
+    store(&g->period, steps);
 }
 
 void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p)

@@ -69,7 +69,8 @@ struct uw_gossip_config {
     const struct uw_node_image *image;      /* NULL: training works in params->x */
     const struct uw_mix_rule *rule;
     struct uw_mix_constants constants;
-    uint32_t period_steps;          /* initial T */
+    uint32_t period_steps;          /* T; with an adaptive period the initial one */
+    uint32_t pulls_n;               /* pulls of T steps; 0: 1 */
     uint32_t chunk_n;               /* largest chunk */
     uint32_t slots_n;               /* size of the ring in chunks */
     bool newcomer;
@@ -131,7 +132,8 @@ struct uw_gossip {
     atomic_uint_least32_t tail;                 /* network: the same */
     atomic_uint_least32_t asked;                /* training: the round that requests a pull */
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
-    atomic_uint_least32_t period;               /* network: T from the next round on */
+    atomic_uint_least32_t period;               /* network, or uw_gossip_set_period: T from the
+                                                   next round on */
     atomic_uint_least32_t rejected;             /* training: the round of an outlier */
     atomic_uint_least32_t doubted;              /* of that, whether the guard doubts */
     atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
@@ -203,6 +205,9 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
 
 /* Training, while the network thread does not run. See uw_node_touches. */
 bool uw_gossip_touches(const struct uw_gossip *g);
+
+/* Training. Set T, from the next step on. */
+void uw_gossip_set_period(struct uw_gossip *g, uint32_t steps);
 
 /* Training. Set the progress that is reported to peers. */
 void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p);

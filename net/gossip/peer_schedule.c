@@ -108,6 +108,137 @@ static struct uw_peer_choice base2_pick(const struct uw_peer_view *v, struct uw_
     return choose_place(v, &o, p.partner, (float)p.part / (float)p.whole);
 }
 
+/* ---- graphs ---- */
+
+#define NEIGHBOURS_MOST 4u
+
+/* The neighbours of a place in a graph of n; returns their number. */
+typedef uint32_t neighbours_fn(uint32_t n, uint32_t place, uint32_t *at);
+
+/* Those after and before i in a ring of n places `step` apart; returns their number. */
+static uint32_t ring_at(uint32_t n, uint32_t i, uint32_t from, uint32_t step, uint32_t *at)
+{
+    uint32_t found = 0;
+    if (n > 1u) {
+        at[found++] = from + (i + 1u) % n * step;
+    }
+    if (n > 2u) {
+        at[found++] = from + (i + n - 1u) % n * step;
+    }
+    return found;
+}
+
+static uint32_t ring_of(uint32_t n, uint32_t place, uint32_t *at)
+{
+    return ring_at(n, place, 0, 1u, at);
+}
+
+static uint32_t chain_of(uint32_t n, uint32_t place, uint32_t *at)
+{
+    uint32_t found = 0;
+    if (place > 0) {
+        at[found++] = place - 1u;
+    }
+    if (place + 1u < n) {
+        at[found++] = place + 1u;
+    }
+    return found;
+}
+
+/* The most nearly square grid of n places; a prime number of them is one ring. */
+static uint32_t torus_of(uint32_t n, uint32_t place, uint32_t *at)
+{
+    uint32_t rows = 1;
+    for (uint32_t r = 2; r * r <= n; r++) {
+        rows = n % r == 0 ? r : rows;
+    }
+    uint32_t columns = n / rows, row = place / columns, column = place % columns;
+    uint32_t found = ring_at(columns, column, row * columns, 1u, at);
+    return found + ring_at(rows, row, column, columns, at + found);
+}
+
+static uint32_t tree_of(uint32_t n, uint32_t place, uint32_t *at)
+{
+    uint32_t found = 0;
+    if (place > 0) {
+        at[found++] = (place - 1u) / 2u;
+    }
+    for (uint32_t child = 2u * place + 1u; child <= 2u * place + 2u && child < n; child++) {
+        at[found++] = child;
+    }
+    return found;
+}
+
+static float metropolis(uint32_t a, uint32_t b)
+{
+    return 1.0f / (1.0f + (float)(a > b ? a : b));
+}
+
+static struct uw_peer_choice neighbour_of(const struct uw_peer_view *v, neighbours_fn *neighbours)
+{
+    uint32_t at[NEIGHBOURS_MOST], theirs[NEIGHBOURS_MOST], n = neighbours(v->n, v->self, at);
+    uint32_t next = n != 0 ? at[v->round % n] : UW_PEER_NOBODY;
+    return n != 0 ? choose(v, next, metropolis(n, neighbours(v->n, next, theirs))) : nobody;
+}
+
+static struct uw_peer_choice ring_pick(const struct uw_peer_view *v, struct uw_rng *rng)
+{
+    (void)rng;
+    return neighbour_of(v, ring_of);
+}
+
+static struct uw_peer_choice chain_pick(const struct uw_peer_view *v, struct uw_rng *rng)
+{
+    (void)rng;
+    return neighbour_of(v, chain_of);
+}
+
+static struct uw_peer_choice torus_pick(const struct uw_peer_view *v, struct uw_rng *rng)
+{
+    (void)rng;
+    return neighbour_of(v, torus_of);
+}
+
+static struct uw_peer_choice tree_pick(const struct uw_peer_view *v, struct uw_rng *rng)
+{
+    (void)rng;
+    return neighbour_of(v, tree_of);
+}
+
+/* The number of a member's edges; edge: the k-th of them, if there are more than k. */
+static uint32_t edges_of(const struct uw_peer_graph *g, uint32_t id, uint32_t k,
+                         const struct uw_peer_edge **edge)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->edges_n; i++) {
+        const struct uw_peer_edge *e = &g->edges[i];
+        bool has = e->id[0] == id || e->id[1] == id;
+        *edge = has && n == k ? e : *edge;
+        n += has ? 1u : 0u;
+    }
+    return n;
+}
+
+static struct uw_peer_choice graph_pick(const struct uw_peer_view *v, struct uw_rng *rng)
+{
+    const struct uw_peer_edge *edge = NULL, *none = NULL;
+    uint32_t own = v->id(v->arg, v->self);
+    uint32_t n = edges_of(v->graph, own, UINT32_MAX, &none), at = 0;
+    (void)rng;
+    if (n == 0) {
+        return nobody;
+    }
+    (void)edges_of(v->graph, own, v->round % n, &edge);
+    uint32_t other = edge->id[edge->id[0] == own ? 1 : 0];
+    while (at < v->n && v->id(v->arg, at) != other) {
+        at++;
+    }
+    float weight = edge->weight != 0.0f
+                       ? edge->weight
+                       : metropolis(n, edges_of(v->graph, other, UINT32_MAX, &none));
+    return choose(v, at, weight);
+}
+
 const struct uw_peer_schedule uw_peer_schedule_random = {.name = "random", .pick = random_pick};
 const struct uw_peer_schedule uw_peer_schedule_matching = {"matching", true, matching_pick};
 static const struct uw_peer_schedule exponential = {"exponential", false, exponential_pick};
@@ -115,12 +246,18 @@ const struct uw_peer_schedule uw_peer_schedule_dissemination = {"dissemination",
                                                               dissemination_pick};
 static const struct uw_peer_schedule hypercube = {"hypercube", true, hypercube_pick};
 static const struct uw_peer_schedule base2 = {"base2", true, base2_pick};
+static const struct uw_peer_schedule ring = {"ring", false, ring_pick};
+static const struct uw_peer_schedule chain = {"chain", false, chain_pick};
+static const struct uw_peer_schedule torus = {"torus", false, torus_pick};
+static const struct uw_peer_schedule tree = {"tree", false, tree_pick};
+const struct uw_peer_schedule uw_peer_schedule_graph = {"graph", false, graph_pick};
 
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name)
 {
     static const struct uw_peer_schedule *const all[] = {
         &uw_peer_schedule_random, &uw_peer_schedule_matching, &exponential,
-        &uw_peer_schedule_dissemination, &hypercube, &base2};
+        &uw_peer_schedule_dissemination, &hypercube, &base2, &ring, &chain, &torus, &tree,
+        &uw_peer_schedule_graph};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

@@ -108,6 +108,9 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     }
     int rc = s->averages != NULL ? s->averages->after_step(s, p)
                                  : uw_gossip_after_step(&s->gossip, p);
+    if (p->period_steps != 0) {
+        uw_gossip_set_period(&s->gossip, p->period_steps);
+    }
     return uw_image_end(&s->gossip.image, rc);
 }
 

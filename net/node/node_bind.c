@@ -272,6 +272,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
                                                : c->period_steps,
+        .pulls_n = c->pulls_n,
         .chunk_n = chunk_n, .slots_n = (uint32_t)slots,
         .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
         .holds = casts};

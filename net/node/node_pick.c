@@ -97,12 +97,20 @@ bool uw_node_any_awake(struct uw_node_state *s)
     return false;
 }
 
+/* As uw_peer_view.id. */
+static uint32_t id_of(const void *arg, uint32_t at)
+{
+    const struct uw_node_state *s = arg;
+    return s->membership.members[s->candidates.place[at]].id;
+}
+
 uint32_t uw_node_pick_listed(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
                              uint32_t round, float *weight)
 {
     const struct uw_node_candidates *c = &s->candidates;
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round,
-                                .seed = s->run, .weight = c->weighted ? c->weight : NULL};
+                                .seed = s->run, .weight = c->weighted ? c->weight : NULL,
+                                .graph = s->config.graph, .id = id_of, .arg = s};
     while (c->place[view.self] != 0) {
         view.self++;
     }

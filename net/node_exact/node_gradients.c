@@ -633,7 +633,7 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
     struct uw_average *a = &s->cell->average;
     if (g->grouped && p->lr > 0.0f) {
         g->steps++;
-        if (g->steps % s->config.period_steps == 0) {
+        if (g->steps % s->gossip.config.period_steps == 0) {
             (void)uw_gossip_publish(&s->gossip, p->step, true);       /* for newcomers */
             uw_gossip_mixed_round(&s->gossip);
         }

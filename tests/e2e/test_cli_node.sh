@@ -42,7 +42,7 @@ check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a numbe
 check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" needs gossip: it is for pairs'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs mutual pairs by this rule: matching, hypercube'
-check_config "{$head, \"period\": \"often\"}" '"period" needs a whole number from 1 to 1000000000, or auto'
+check_config "{$head, \"period\": \"often\"}" '"period" needs a whole number from 1 to 1000000000, auto'
 check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" can adapt in gossip and broadcast only'
 check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" can adapt in gossip and broadcast only'
 check_config "{$head, \"share\": 0.2}" '"share" needs "period": "auto"'

@@ -8,7 +8,7 @@ struct options {
     bool fast;
     const char *file;
     struct uw_choice rule;
-    struct uw_or_auto period;
+    struct uw_phases period;
     uint32_t batch, classes, mtu;
     uint64_t seed, budget;
     double lr, loss;
@@ -26,7 +26,7 @@ static const struct uw_opt rows[] = {
     {"emulate.loss", UW_OPT_REAL, offsetof(struct options, loss), 0, 1, "F", "a number"},
     {"classes", UW_OPT_BITS, offsetof(struct options, classes), 0, 0, "NUMBERS", "numbers"},
     {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
-    {"period", UW_OPT_U32_AUTO, offsetof(struct options, period), 1, 100, "T|auto", "or auto"},
+    {"period", UW_OPT_U32_PHASES, offsetof(struct options, period), 1, 100, "T|auto", "or auto"},
     {"mtu", UW_OPT_BYTES_U32, offsetof(struct options, mtu), 51, 65507, "BYTES", "bytes"},
 };
 static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
@@ -89,6 +89,14 @@ static void test_args_every_kind_is_read(void **state)
     assert_int_equal(parse(&o, positional, (const char *const[]){"--period=100", NULL}), -1);
     assert_false(o.period.automatic);
     assert_int_equal(o.period.n, 100);
+    assert_int_equal(uw_phases_at(&o.period, 0.99), 100);
+    assert_int_equal(parse(&o, positional,
+                           (const char *const[]){"--period", "100:0.9,10:0.997,1", NULL}), -1);
+    assert_int_equal(uw_phases_at(&o.period, 0.0), 100);
+    assert_int_equal(uw_phases_at(&o.period, 0.899), 100);
+    assert_int_equal(uw_phases_at(&o.period, 0.9), 10);
+    assert_int_equal(uw_phases_at(&o.period, 0.997), 1);
+    assert_int_equal(uw_phases_at(&o.period, 1.0), 1);
 }
 
 static void test_args_sizes_end_in_large_and_small_letters(void **state)
@@ -134,6 +142,10 @@ static void test_args_mistakes_exit_with_two(void **state)
         {"--classes", "32"},    {"--classes", "1,"},    {"--classes", "-1"},
         {"--period", "0"},      {"--period", "101"},    {"--period", "4294967295"},
         {"--period", "Auto"},   {"--period", "auto1"},  {"--period", ""},
+        {"--period", "5:0.5"},  {"--period", "5:0.5,"}, {"--period", "5:1,2"},
+        {"--period", "5,2"},    {"--period", "5:0,2"},  {"--period", "9:0.5,4:0.4,1"},
+        {"--period", "101:0.5,1"}, {"--period", "1:0.5,0"},
+        {"--period", "9:.1,8:.2,7:.3,6:.4,5:.5,4:.6,3:.7,2:.8,1"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct options o = {.batch = 32};
@@ -196,7 +208,8 @@ static void test_args_allowed_sentences(void **state)
     uw_opt_allowed(&rows[7], text, sizeof text);
     assert_string_equal(text, "needs a number from 0 to 1");
     uw_opt_allowed(&rows[10], text, sizeof text);
-    assert_string_equal(text, "needs a whole number from 1 to 100, or auto");
+    assert_string_equal(text, "needs a whole number from 1 to 100, auto, or up to 8 phases such as "
+                              "100:0.9,10");
 }
 
 static void test_assign_sets_keys_and_refuses_others(void **state)
@@ -285,7 +298,8 @@ static void test_config_mistakes_name_line_and_key(void **state)
     static const char *const bad[][2] = {
         {"{\n\"batch\":\n 0}", "c.json:2: \"batch\" needs a whole number, 1 or more"},
         {"{\"batch\": \"3\"}", "c.json:1: \"batch\" needs a whole number, 1 or more"},
-        {"{\"period\": \"7\"}", "c.json:1: \"period\" needs a whole number from 1 to 100, or auto"},
+        {"{\"period\": \"7x\"}", "c.json:1: \"period\" needs a whole number from 1 to 100, auto, "
+                                  "or up to 8 phases such as 100:0.9,10"},
         {"{\"lr\": 1,\n\n\"bach\": 1}", "c.json:3: unknown key \"bach\", did you mean \"batch\"?"},
         {"{\"emulate\": {\"loss\": 0,\n \"los\": 1}}",
          "c.json:2: unknown key \"emulate.los\", did you mean \"emulate.loss\"?"},
@@ -319,7 +333,7 @@ static void test_opt_text_reads_back(void **state)
         {"fast", "true"}, {"file", "a b.csv"}, {"rule", "qg"}, {"batch", "4294967295"},
         {"seed", "18446744073709551615"}, {"budget", "8388608"}, {"lr", "0.1"},
         {"lr", "0.30000000000000004"}, {"lr", "1e+300"}, {"emulate.loss", "0.015625"},
-        {"period", "auto"}, {"period", "12"}};
+        {"period", "auto"}, {"period", "12"}, {"period", "100:0.9,10:0.997,1"}};
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
         const struct uw_opt *o = uw_opt_find(opts, given[i][0], strlen(given[i][0]));
         struct options set = {.fast = false};

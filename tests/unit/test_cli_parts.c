@@ -8,6 +8,8 @@
 #include "links/link_stack.h"
 #include "base/progress.h"
 
+#include "uwasa/hash.h"
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -175,6 +177,42 @@ static void test_node_config_set_overrides_the_file(void **state)
     assert_non_null(strstr(err.text, "--name two words: \"name\" needs 1 to 31 printable"));
     uw_node_config_deinit(&f);
     remove(path);
+}
+
+static int read_graph(const char *text, struct uw_exchange *x, struct uw_error *err)
+{
+    char path[] = "/tmp/uwasa-graph-XXXXXX";
+    FILE *out = fdopen(mkstemp(path), "w");
+    fputs(text, out);
+    fclose(out);
+    *x = (struct uw_exchange){.graph_file = path};
+    int rc = uw_exchange_read(x, err);
+    remove(path);
+    return rc;
+}
+
+static void test_graphs_are_read_from_files(void **state)
+{
+    static const char *const wrong[] = {"a\n", "a a\n", "a b 0.5 c\n", "a b 0\n", "a b 1\n",
+                                        "a b x\n", "a b\nb a\n", "a b 0.6\na c 0.6\n", "",
+                                        "# a b\n", "a b nan\n", "a b -0.5\n"};
+    struct uw_exchange x;
+    struct uw_error err = {.text = ""};
+    (void)state;
+    assert_int_equal(read_graph("# links\n\na b\n  b\tc 0.25 # weak\r\nc a", &x, &err), UW_OK);
+    assert_int_equal(x.graph.edges_n, 3);
+    assert_int_equal(x.graph.edges[1].id[0], uw_hash32_text("b"));
+    assert_int_equal(x.graph.edges[1].id[1], uw_hash32_text("c"));
+    assert_true(x.graph.edges[0].weight == 0.0f && x.graph.edges[1].weight == 0.25f);
+    uw_exchange_close(&x);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(read_graph(wrong[i], &x, &err), UW_ERR_INVALID);
+        assert_non_null(strstr(err.text, strchr(wrong[i], 'a') == wrong[i] ? "each link once"
+                                                                            : "has no link"));
+        uw_exchange_close(&x);
+    }
+    x = (struct uw_exchange){.graph_file = "/nowhere/graph"};
+    assert_int_equal(uw_exchange_read(&x, &err), UW_ERR_IO);
 }
 
 static void test_addresses_written_wrongly_are_seen(void **state)
@@ -391,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_events_floats_are_short_and_read_back),
         cmocka_unit_test(test_events_to_a_full_device_fail_at_close),
         cmocka_unit_test(test_node_config_set_overrides_the_file),
+        cmocka_unit_test(test_graphs_are_read_from_files),
         cmocka_unit_test(test_addresses_written_wrongly_are_seen),
         cmocka_unit_test(test_table_of_blocks_one_row_a_machine),
         cmocka_unit_test(test_table_of_blocks_is_whole_after_a_full_disk),

@@ -202,6 +202,106 @@ static void test_a_turn_averages_exactly(void **state)
     }
 }
 
+static uint32_t id_of(const void *arg, uint32_t at)
+{
+    (void)arg;
+    return 1000u + at;
+}
+
+/* The weights of a graph schedule, from its picks in as many rounds as a member has neighbours. */
+static uint32_t weigh(const char *name, const struct uw_peer_graph *graph, uint32_t n,
+                      double w[N_MAX][N_MAX])
+{
+    uint32_t most = 0;
+    for (uint32_t self = 0; self < n; self++) {
+        uint32_t degree = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            w[self][k] = 0.0;
+        }
+        for (struct uw_peer_choice c;; degree++) {
+            const struct uw_peer_view v = {.n = n, .self = self, .usable = everybody,
+                                           .round = degree, .graph = graph, .id = id_of};
+            c = uw_peer_schedule_find(name)->pick(&v, NULL);
+            if (c.at == UW_PEER_NOBODY || w[self][c.at] != 0.0) {
+                break;
+            }
+            w[self][c.at] = (double)c.weight;
+        }
+        most = degree > most ? degree : most;
+    }
+    return most;
+}
+
+static void expect_graph(const char *name, const struct uw_peer_graph *graph, uint32_t n,
+                         uint32_t most, bool metropolis)
+{
+    double w[N_MAX][N_MAX];
+    uint32_t degree[N_MAX] = {0}, reached = 1;
+    bool in[N_MAX] = {true};
+    assert_true(weigh(name, graph, n, w) <= most);
+    for (uint32_t a = 0; a < n; a++) {
+        double sum = 0.0;
+        for (uint32_t b = 0; b < n; b++) {
+            assert_true(w[a][b] == w[b][a] && w[a][b] >= 0.0);
+            sum += w[a][b];
+            degree[a] += w[a][b] != 0.0;
+        }
+        assert_true(sum < 1.0 + 1e-6);
+    }
+    for (uint32_t turns = 0; turns < n; turns++) {
+        for (uint32_t a = 0; a < n; a++) {
+            for (uint32_t b = 0; in[a] && b < n; b++) {
+                reached += w[a][b] != 0.0 && !in[b];
+                in[b] = in[b] || w[a][b] != 0.0;
+                uint32_t larger = degree[a] > degree[b] ? degree[a] : degree[b];
+                assert_true(!metropolis || w[a][b] == 0.0 ||
+                            (float)w[a][b] == 1.0f / (1.0f + (float)larger));
+            }
+        }
+    }
+    assert_int_equal(reached, n);
+}
+
+static void test_graphs_are_connected_and_their_weights_keep_the_mean(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= N_MAX; n++) {
+        expect_graph("ring", NULL, n, 2, true);
+        expect_graph("chain", NULL, n, 2, true);
+        expect_graph("torus", NULL, n, 4, true);
+        expect_graph("tree", NULL, n, 3, true);
+    }
+}
+
+static void test_a_torus_is_a_grid_and_a_tree_binary(void **state)
+{
+    (void)state;
+    double w[N_MAX][N_MAX];
+    assert_int_equal(weigh("torus", NULL, 16, w), 4);
+    assert_true(w[5][1] > 0.0 && w[5][9] > 0.0 && w[5][4] > 0.0 && w[5][6] > 0.0);
+    assert_true(w[0][12] > 0.0 && w[0][3] > 0.0);
+    assert_int_equal(weigh("torus", NULL, 13, w), 2);
+    assert_int_equal(weigh("tree", NULL, 7, w), 3);
+    assert_true(w[1][0] > 0.0 && w[1][3] > 0.0 && w[1][4] > 0.0);
+}
+
+static void test_a_given_graph_has_its_own_weights(void **state)
+{
+    const struct uw_peer_edge edges[] = {{{1000, 1001}, 0.0f}, {{1002, 1000}, 0.25f},
+                                         {{1003, 1000}, 0.0f}};
+    const struct uw_peer_graph graph = {edges, 3};
+    double w[N_MAX][N_MAX];
+    (void)state;
+    expect_graph("graph", &graph, 4, 3, false);
+    (void)weigh("graph", &graph, 4, w);
+    assert_true(w[0][1] == 0.25 && w[0][2] == 0.25 && w[0][3] == 0.25 && w[1][2] == 0.0);
+    const struct uw_peer_graph fewer = {edges, 1};
+    assert_int_equal(weigh("graph", &fewer, 3, w), 1);
+    assert_true(w[0][1] == 0.5 && w[2][0] == 0.0 && w[2][1] == 0.0);
+    const struct uw_peer_graph absent = {edges + 2, 1};     /* 1003 is no member */
+    assert_int_equal(weigh("graph", &absent, 3, w), 0);
+}
+
 static void test_schedules_are_found_by_name(void **state)
 {
     (void)state;
@@ -209,7 +309,7 @@ static void test_schedules_are_found_by_name(void **state)
         assert_string_equal(uw_peer_schedule_find(all[i])->name, all[i]);
     }
     assert_ptr_equal(uw_peer_schedule_find("random"), &uw_peer_schedule_random);
-    assert_null(uw_peer_schedule_find("ring"));
+    assert_null(uw_peer_schedule_find("star"));
 }
 
 int main(void)
@@ -227,6 +327,9 @@ int main(void)
         cmocka_unit_test(test_random_draws_by_charge),
         cmocka_unit_test(test_seeded_schedules_know_no_charge),
         cmocka_unit_test(test_a_turn_averages_exactly),
+        cmocka_unit_test(test_graphs_are_connected_and_their_weights_keep_the_mean),
+        cmocka_unit_test(test_a_torus_is_a_grid_and_a_tree_binary),
+        cmocka_unit_test(test_a_given_graph_has_its_own_weights),
         cmocka_unit_test(test_schedules_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

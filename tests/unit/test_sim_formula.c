@@ -166,6 +166,57 @@ static void test_without_steps_rounds_bring_nodes_together(void **state)
     close_setup(t);
 }
 
+/* W x, with W of the ring: both neighbours, as they were published. */
+static void test_a_ring_with_two_pulls_is_a_step_of_d_psgd(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(5, UW_NODE_GOSSIP, &uw_mix_none);
+    double x[5], y[5];
+    t->config.node.schedule = uw_peer_schedule_find("ring");
+    t->config.node.pulls_n = 2;
+    t->config.node.period_steps = 1;
+    t->config.pull_waits = true;
+    open_setup(t);
+    for (uint32_t i = 0; i < 5; i++) {
+        x[i] = (double)first[0];
+    }
+    train(t, 5);
+    for (uint32_t step = 1; step <= 5; step++) {
+        for (uint32_t i = 0; i < 5; i++) {
+            x[i] += (double)(i + 1u);
+        }
+        for (uint32_t i = 0; i < 5; i++) {
+            y[i] = (x[(i + 4u) % 5u] + x[i] + x[(i + 1u) % 5u]) / 3.0;
+        }
+        memcpy(x, y, sizeof x);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_close(t->w.nodes[i].x[0], x[i], 1e-5);
+    }
+    assert_int_equal(counted(t).pulls_done, 5u * 5u * 2u);
+    close_setup(t);
+}
+
+static void test_the_period_can_change_during_a_run(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
+    uint32_t steps = 0;
+    t->config.node.period_steps = 6;
+    t->config.pull_waits = true;
+    open_setup(t);
+    while (steps < 2u * 18u) {
+        struct uw_world_node *n = uw_world_next(&t->w);
+        steps += !n->waits;
+        const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f,
+                                           .period_steps = steps > 2u * 12u ? 2u : 0};
+        assert_true(uw_world_trained(&t->w, n, &p, 0) >= 0);
+    }
+    /* after the steps 6, 12, 14, 16, 18; the last has not come */
+    assert_int_equal(counted(t).pulls_done, 2u * 4u);
+    close_setup(t);
+}
+
 /* ---- exact averages ---- */
 
 /* Two rounds of three steps and two averages, for every K to 64: to the microsecond. */
@@ -407,6 +458,8 @@ int main(void)
         cmocka_unit_test(test_a_slow_network_stretches_rounds_and_no_step),
         cmocka_unit_test(test_peers_are_drawn_as_the_schedule_draws),
         cmocka_unit_test(test_without_steps_rounds_bring_nodes_together),
+        cmocka_unit_test(test_a_ring_with_two_pulls_is_a_step_of_d_psgd),
+        cmocka_unit_test(test_the_period_can_change_during_a_run),
         cmocka_unit_test(test_all_reduce_takes_the_formulas_time_and_keeps_the_mean),
         cmocka_unit_test(test_outer_momentum_goes_with_the_average),
         cmocka_unit_test(test_a_straggler_holds_up_averages_and_no_gossip),

@@ -168,9 +168,9 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     case UW_OPT_BYTES_U32:
         whole = "a whole number of bytes (K, M, G for powers of 1024)";
         break;
-    case UW_OPT_U32_AUTO:
-        snprintf(text, text_bytes, "needs a whole number from %.10g to %.10g, or auto", o->min,
-                 o->max);
+    case UW_OPT_U32_PHASES:
+        snprintf(text, text_bytes, "needs a whole number from %.10g to %.10g, auto, or up to %d "
+                 "phases such as 100:0.9,10", o->min, o->max, UW_PHASES_MAX);
         return;
     case UW_OPT_U32:
     case UW_OPT_U64:
@@ -263,20 +263,71 @@ static bool in_range(const struct uw_opt *o, double value)
 static int set_whole(const struct uw_opt *o, const char *text, void *at)
 {
     uint64_t u = 0;
-    bool automatic = o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0;
-    if (!automatic && (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u))) {
+    if (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u)) {
         return UW_ERR_INVALID;
     }
     if (o->kind == UW_OPT_U64 || o->kind == UW_OPT_BYTES) {
         *(uint64_t *)at = u;
     } else if (u > UINT32_MAX) {
         return UW_ERR_INVALID;
-    } else if (o->kind == UW_OPT_U32_AUTO) {
-        *(struct uw_or_auto *)at = (struct uw_or_auto){automatic, (uint32_t)u};
     } else {
         *(uint32_t *)at = (uint32_t)u;
     }
     return UW_OK;
+}
+
+uint32_t uw_phases_at(const struct uw_phases *p, double share)
+{
+    uint32_t n = p->n;
+    for (uint32_t i = 0; i < p->later_n && share >= p->later[i].from; i++) {
+        n = p->later[i].n;
+    }
+    return n;
+}
+
+/* "10", "auto", or "100:0.9,10". */
+static int set_phases(const struct uw_opt *o, const char *text, struct uw_phases *p)
+{
+    char part[64];
+    double from = 0.0;
+    *p = (struct uw_phases){.automatic = strcmp(text, "auto") == 0};
+    for (uint32_t i = 0; !p->automatic && text != NULL; i++) {
+        size_t bytes = strcspn(text, ",");
+        uint64_t n;
+        if (i == UW_PHASES_MAX || bytes >= sizeof part) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(part, text, bytes);
+        part[bytes] = '\0';
+        char *until = strchr(part, ':');
+        bool last = text[bytes] == '\0';
+        if (until != NULL) {
+            *until++ = '\0';
+        }
+        if (last == (until != NULL) || !parse_u64(part, false, &n) || !in_range(o, (double)n)) {
+            return UW_ERR_INVALID;
+        }
+        if (i == 0) {
+            p->n = (uint32_t)n;
+        } else {
+            p->later[p->later_n++] = (struct uw_phase){from, (uint32_t)n};
+        }
+        double before = from;
+        if (!last && (!parse_real(until, &from) || from <= before || from >= 1.0)) {
+            return UW_ERR_INVALID;
+        }
+        text = last ? NULL : text + bytes + 1;
+    }
+    return UW_OK;
+}
+
+void uw_phases_text(const struct uw_phases *p, char text[UW_PHASES_BYTES])
+{
+    int at = snprintf(text, UW_PHASES_BYTES, p->automatic ? "auto" : "%u", (unsigned)p->n);
+    for (uint32_t i = 0; i < p->later_n; i++) {     /* 32 bytes each at most */
+        at += snprintf(text + at, UW_PHASES_BYTES - (size_t)at, ":%.12g,%u", p->later[i].from,
+                       (unsigned)p->later[i].n);
+    }
 }
 
 /* "0,2,5", or "[0, 2, 5]" as in JSON, into bits. */
@@ -380,8 +431,9 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         *(double *)at = real;
         return UW_OK;
     }
+    case UW_OPT_U32_PHASES:
+        return set_phases(o, text, at);
     case UW_OPT_U32:
-    case UW_OPT_U32_AUTO:
     case UW_OPT_U64:
     case UW_OPT_BYTES:
     case UW_OPT_BYTES_U32:
@@ -413,9 +465,10 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
         }
         break;
     }
-    case UW_OPT_U32_AUTO: {
-        const struct uw_or_auto *n = at;
-        snprintf(text, text_bytes, n->automatic ? "auto" : "%u", (unsigned)n->n);
+    case UW_OPT_U32_PHASES: {
+        char phases[UW_PHASES_BYTES];
+        uw_phases_text(at, phases);
+        snprintf(text, text_bytes, "%s", phases);
         break;
     }
     case UW_OPT_U32:
@@ -600,15 +653,31 @@ static void print_paragraphs(const char *text)
     }
 }
 
+/* A name and its words, on several lines if they are too long for one. */
+static void print_left(const char *text)
+{
+    size_t indent = 2;
+    while (indent + strlen(text) > COLUMNS) {
+        size_t n = COLUMNS - indent;
+        while (n > 1u && text[n - 1u] != '|') {
+            n--;
+        }
+        printf("%*s%.*s\n", (int)indent, "", (int)n, text);
+        text += n;
+        indent = 6;
+    }
+    printf("%*s%s\n", (int)indent, "", text);
+}
+
 static void print_row(const struct uw_opt *o, bool keys)
 {
-    char left[80];
+    char left[256];
     const char *values = o->values != NULL                ? o->values
                          : keys && o->kind == UW_OPT_FLAG ? "true|false"
                                                           : "";
     snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
     if (strlen(left) > HELP_COLUMN - 3u) {
-        printf("  %s\n", left);
+        print_left(left);
         left[0] = '\0';
     }
     printf("  %-28s ", left);

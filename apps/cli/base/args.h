@@ -33,7 +33,7 @@ enum uw_opt_kind {
     UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
     UW_OPT_CHOICES,     /* the same, or several with commas between them: `at` is of the first */
     UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" count as whole numbers */
-    UW_OPT_U32_AUTO,    /* struct uw_or_auto: the same, or "auto" */
+    UW_OPT_U32_PHASES,  /* struct uw_phases: the same, "auto", or phases: "100:0.9,10:0.99,1" */
     UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; suffixes K, M, G, also small: powers of 1024 */
@@ -51,10 +51,26 @@ struct uw_choice {
     int at;                 /* index of the word among `values`: an enumerator of the command's */
 };
 
-struct uw_or_auto {
+/* A number that may change in the course of a run: "100:0.9,10:0.99,1" is 100 until 0.9 of the run,
+ * then 10 until 0.99, then 1. */
+#define UW_PHASES_MAX 8
+
+struct uw_phases {
     bool automatic;
-    uint32_t n;             /* where it is not */
+    uint32_t n;             /* of the first phase; 0 if automatic */
+    uint32_t later_n;
+    struct uw_phase {
+        double from;        /* share of the run */
+        uint32_t n;
+    } later[UW_PHASES_MAX - 1];
 };
+
+/* The number at this share of the run. */
+uint32_t uw_phases_at(const struct uw_phases *p, double share);
+
+/* The text as it was given. */
+#define UW_PHASES_BYTES 256
+void uw_phases_text(const struct uw_phases *p, char text[UW_PHASES_BYTES]);
 
 struct uw_opt_list {
     uint32_t n;

@@ -336,10 +336,9 @@ void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *valu
     bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
                       o->kind == UW_OPT_CHOICES ||
                       o->kind == UW_OPT_BITS || o->kind == UW_OPT_LIST;
-    bool takes_text = wants_text || uw_opt_is_bytes(o) || o->kind == UW_OPT_U64;
-    if (cJSON_IsString(value) &&
-        (takes_text ||
-         (o->kind == UW_OPT_U32_AUTO && strcmp(value->valuestring, "auto") == 0))) {
+    bool takes_text = wants_text || uw_opt_is_bytes(o) || o->kind == UW_OPT_U64 ||
+                      o->kind == UW_OPT_U32_PHASES;
+    if (cJSON_IsString(value) && takes_text) {
         text = value->valuestring;
     } else if (cJSON_IsBool(value) && o->kind == UW_OPT_FLAG) {
         text = cJSON_IsTrue(value) ? "true" : "false";

@@ -12,10 +12,12 @@
 #include "uwasa/mix.h"
 #include "uwasa/node.h"
 
-#define UW_PEER_SCHEDULES "random|matching|exponential|dissemination|hypercube|base2"
+#define UW_PEER_SCHEDULES \
+    "random|matching|exponential|dissemination|hypercube|base2|ring|chain|torus|tree"
 #define UW_MOMENTUM_RULES "qg|noloco|slowmo|diloco|kgt|none"    /* uw_mix_find */
 #define UW_GUARDS "off|pulls|all"
 #define UW_PERIOD_MOST 1e9
+#define UW_PULLS_MOST 16
 
 /* What is refused if it is far away. */
 enum uw_guarding { UW_GUARD_OFF, UW_GUARD_PULLS, UW_GUARD_ALL };
@@ -23,13 +25,17 @@ enum uw_guarding { UW_GUARD_OFF, UW_GUARD_PULLS, UW_GUARD_ALL };
 struct uw_exchange {
     struct uw_choice mode;                  /* enum uw_node_mode; words UW_NODE_MODES */
     struct uw_choice rule_word, peers_word;
-    struct uw_or_auto period;               /* local steps per round */
+    const char *graph_file;                 /* the schedule; NULL: none */
+    struct uw_phases period;                /* local steps per round */
+    uint32_t pulls;                         /* per round; 0: 1 */
     uint32_t slices;                        /* of the model, one per round; 0: 1 */
     struct uw_choice guard;                 /* enum uw_guarding; words UW_GUARDS */
     double share;                           /* of the time, with period auto; 0: not given */
     double momentum;                        /* of local steps; below 0: not given */
     const struct uw_mix_rule *rule;         /* of rule_word, set by uw_exchange_resolve */
     const struct uw_peer_schedule *peers;   /* the same; NULL: the rule's own */
+    struct uw_peer_edge *edges;             /* of graph_file, read by uw_exchange_read */
+    struct uw_peer_graph graph;
 };
 
 #define UW_EXCHANGE_DEFAULTS \
@@ -38,6 +44,12 @@ struct uw_exchange {
 
 /* Resolve the words. own: the rule to use if none was given. */
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own);
+
+/* Read the graph, if there is one: a line for each link, with the names of two nodes and, if it is
+ * not to be Metropolis', the share that each gives the other; "#" begins a comment. At the end,
+ * call uw_exchange_close. */
+int uw_exchange_read(struct uw_exchange *x, struct uw_error *err);
+void uw_exchange_close(struct uw_exchange *x);
 
 /* Check what uw_node_check cannot see: a share without an adaptive period, and a rule that needs
  * momentum without one.

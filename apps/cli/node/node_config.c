@@ -284,7 +284,8 @@ static const char *key_of(const struct uw_node_fault *fault)
     } keys[] = {{FIELD(address), "advertise"}, {FIELD(mode), "exchange"},
                 {FIELD(gradients), "average"}, {FIELD(rule), "momentum_rule"},
                 {FIELD(schedule), "peer_schedule"}, {FIELD(period_share), "period"},
-                {FIELD(slices_n), "slices"}, {FIELD(sleep.period_us), "sleep.period"},
+                {FIELD(slices_n), "slices"}, {FIELD(pulls_n), "pulls"},
+                {FIELD(sleep.period_us), "sleep.period"},
                 {FIELD(sleep.awake_us), "sleep.awake"}, {FIELD(samples), "shuffle"},
                 {FIELD(cell_first_n), "cell_first"}, {FIELD(members_max), "members"}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -428,6 +429,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_sets *set,
         }
     }
     rc = choose_link(f, err);
+    rc = rc < 0 ? rc : uw_exchange_read(&f->o.exchange, err);
     return rc < 0 ? rc : check(f, err);
 }
 
@@ -448,6 +450,7 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
 void uw_node_config_deinit(struct uw_node_file *f)
 {
     uw_json_close(&f->json);
+    uw_exchange_close(&f->o.exchange);
     while (f->texts_n != 0) {
         free(f->texts[--f->texts_n]);
     }

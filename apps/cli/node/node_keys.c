@@ -94,8 +94,14 @@ static const struct uw_opt rows[] = {
         "longest time of an average (60)"),
     ROW("peer_schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
         "which peer to pull from or to be paired with (random; matching with kgt)"),
-    ROW("period", UW_OPT_U32_AUTO, exchange.period, 1, UW_PERIOD_MOST, "T",
-        "least local steps in a round; \"auto\": from the time of pulls, see share (10)"),
+    ROW("graph", UW_OPT_TEXT, exchange.graph_file, 0, 0, "FILE",
+        "pull from neighbours in a graph: a line of the file has two names of nodes that are "
+        "linked, and perhaps the weight of the link, else Metropolis'"),
+    ROW("pulls", UW_OPT_U32, exchange.pulls, 1, UW_PULLS_MOST, "N",
+        "pulls of a round, one after the other, each from the next peer of the schedule (1)"),
+    ROW("period", UW_OPT_U32_PHASES, exchange.period, 1, UW_PERIOD_MOST, "T",
+        "least local steps in a round; \"100:0.9,10\": 100, and 10 after 0.9 of the run; \"auto\": "
+        "from the time of pulls, see share (10)"),
     ROW("share", UW_OPT_REAL, exchange.share, 0.0001, 1, "F",
         "with \"period\": \"auto\": largest share of the time spent on pulls of this node (0.1)"),
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",

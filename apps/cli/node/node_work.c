@@ -14,6 +14,22 @@
 #define NAP_US 20000u               /* interval of checks for a stop */
 #define LEAST_SAMPLES_PER_S 1e-3f
 
+/* Share of the run that is over: by steps, or by time if only that is limited. */
+static double share(const struct uw_node_work *r)
+{
+    bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
+    uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
+    uint64_t at = by_time ? uw_node_work_over_us(r) : r->begun;
+    return at < end ? (double)at / (double)end : 1.0;
+}
+
+/* T; 0: it does not change. */
+static uint32_t period(const struct uw_node_work *r)
+{
+    const struct uw_phases *p = &r->o->exchange.period;
+    return p->later_n != 0 ? uw_phases_at(p, share(r)) : 0;
+}
+
 uint64_t uw_node_work_name(const struct uw_node_work *r)
 {
     return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
@@ -132,7 +148,7 @@ struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, floa
     return (struct uw_node_progress){
         .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
         .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = sent_samples_per_s(r), .still_s = still_s(r),
+        .samples_per_s = sent_samples_per_s(r), .period_steps = period(r), .still_s = still_s(r),
         .vitals = r->vitals};
 }
 
@@ -184,14 +200,10 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
  * two steps reads parameters: it must see those of its step. Parameters that the network thread
  * receives meanwhile are mixed one step later. */
 
-/* If only time is limited, the schedule follows the time. */
 static float learning_rate(const struct uw_node_work *r)
 {
-    bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
-    uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
-    uint64_t at = by_time ? uw_node_work_over_us(r) : r->begun;
     const struct uw_schedule_at where = {.step = r->begun, .epoch = r->loader.epoch,
-                                         .progress = at < end ? (double)at / (double)end : 1.0};
+                                         .progress = share(r)};
     return uw_schedule_lr(&r->schedule, r->o->lr, &where);
 }
 

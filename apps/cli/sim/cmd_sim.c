@@ -8,6 +8,9 @@
 #include "job/recipe.h"
 #include "job/results.h"
 
+#include "uwasa/hash.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #define ADVISE_EVAL_SAMPLES 300     /* default; small, as candidates are tested often */
@@ -55,7 +58,8 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
         size_t field;
         const char *flag;
     } flags[] = {{FIELD(mode), "exchange"}, {FIELD(rule), "momentum-rule"},
-                 {FIELD(period_share), "period"}, {FIELD(slices_n), "slices"}};
+                 {FIELD(period_share), "period"}, {FIELD(slices_n), "slices"},
+                 {FIELD(pulls_n), "pulls"}};
     const enum uw_allreduce_kind kind = UW_ALLREDUCE_RING;      /* any will do for the check */
     struct uw_link link = {.frames = o->link != NULL, .shared = o->link != NULL};
     struct uw_node_config c = {.name = "node", .run = "sim", .link = &link,
@@ -113,7 +117,47 @@ static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
                                                       "--network formula does not have"},
         {!radio, "link", "needs a radio with all nodes in range of each other: 802154, espnow, "
                          "lora:SF7 to lora:SF12, bus:9600"},
-        {o->link != NULL && formula, "link", "a radio is for --network events"}));
+        {o->link != NULL && formula, "link", "a radio is for --network events"},
+        {o->link != NULL && o->exchange.graph_file != NULL, "graph", "is not for --link"}));
+}
+
+/* The end of a chain of nodes. */
+static uint32_t root_of(const uint32_t *next, uint32_t i)
+{
+    while (next[i] != i) {
+        i = next[i];
+    }
+    return i;
+}
+
+/* Check that a graph links all nodes to each other, and no others. */
+static int check_graph(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    const struct uw_peer_graph *g = &o->exchange.graph;
+    uint32_t *next = calloc(2u * o->nodes, sizeof *next), parts = o->nodes, at[2];
+    const char *wrong = NULL;
+    for (uint32_t i = 0; next != NULL && i < o->nodes; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "node%u", (unsigned)i);
+        next[i] = i;
+        next[o->nodes + i] = uw_hash32_text(name);
+    }
+    for (uint32_t e = 0; next != NULL && e < g->edges_n && wrong == NULL; e++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            for (at[k] = 0; at[k] < o->nodes && next[o->nodes + at[k]] != g->edges[e].id[k];
+                 at[k]++) {
+            }
+            wrong = at[k] == o->nodes ? "needs names of nodes: node0, node1 ..." : wrong;
+        }
+        uint32_t a = wrong == NULL ? root_of(next, at[0]) : 0;
+        uint32_t b = wrong == NULL ? root_of(next, at[1]) : 0;
+        parts -= a != b ? 1u : 0u;
+        next[a] = b;
+    }
+    wrong = wrong == NULL && g->edges_n != 0 && parts > 1u ? "does not link all nodes" : wrong;
+    wrong = next == NULL ? "needs memory" : wrong;
+    free(next);
+    return wrong == NULL ? -1 : refuse(f, o, "graph", wrong);
 }
 
 static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
@@ -164,7 +208,7 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
 }
 
 /* Flags that read files, then the traces of the scenario. */
-#define READ_FLAGS 4u
+#define READ_FLAGS 5u
 
 static int check_results(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
@@ -176,7 +220,8 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
         {.flag = "--config", .file = o->config},
         {.flag = "--model", .file = uw_files_of_model(o->model)},
         {.flag = "--data", .file = uw_files_of_data(o->data)},
-        {.flag = "--resume", .file = o->resume}};
+        {.flag = "--resume", .file = o->resume},
+        {.flag = "--graph", .file = o->exchange.graph_file}};
     struct uw_error err = {.text = ""};
     for (uint32_t i = 0; i < f->traces_n; i++) {
         read[READ_FLAGS + i] = (struct uw_named_file){"--config", f->trace_files[i], NULL};
@@ -213,10 +258,15 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (status >= 0) {
         return status;
     }
+    struct uw_error err = {.text = ""};
+    if (uw_exchange_read(&o->exchange, &err) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
+    }
     o->steps = has_steps(o) ? o->steps : 0;
     uw_exchange_resolve(&o->exchange, &uw_mix_qg);
     status = check_results(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
+    status = status >= 0 ? status : check_graph(f, o);
     status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
     set_words(&o->exchange);
@@ -383,5 +433,6 @@ int uw_cmd_sim(int argc, char **argv)
     int status = read_options(&file, &o, &asked, argc, argv);
     status = status >= 0 ? status : start(&o, &asked);
     uw_sim_file_close(&file);
+    uw_exchange_close(&o.exchange);
     return status;
 }

@@ -36,8 +36,9 @@ static const struct uw_opt rows[] = {
         "cells, whose heads pull; broadcast: send to all (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, with --exchange hierarchical (4)"),
-    ROW("period", UW_OPT_U32_AUTO, exchange.period, 1, UW_PERIOD_MOST, "T|auto",
-        "least local steps in a round; auto: from the time of exchanges, see share (10)"),
+    ROW("period", UW_OPT_U32_PHASES, exchange.period, 1, UW_PERIOD_MOST, "T|auto",
+        "least local steps in a round; 100:0.9,10: 100, and 10 after 0.9 of the run; auto: from "
+        "the time of exchanges, see share (10)"),
     ROW("share", UW_OPT_REAL, exchange.share, 0.0001, 1, "F",
         "with --period auto: largest share of the time spent on pulls of a node (0.1)"),
     ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
@@ -47,6 +48,11 @@ static const struct uw_opt rows[] = {
         "what goes against what is learned (all)"),
     ROW("schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
         "which peer a node pulls from or is paired with (random; matching with kgt)"),
+    ROW("graph", UW_OPT_TEXT, exchange.graph_file, 0, 0, "FILE",
+        "pull from neighbours in a graph: a line of the file has two of node0, node1, ..., which "
+        "are linked, and perhaps the weight of the link, else Metropolis'"),
+    ROW("pulls", UW_OPT_U32, exchange.pulls, 1, UW_PULLS_MOST, "N",
+        "pulls of a round, one after the other, each from the next peer of the schedule (1)"),
     ROW("momentum-rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,
         "what a round does besides averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",

@@ -262,6 +262,13 @@ static uint64_t epoch_of(const struct uw_sim_learner *l)
     return l->loader.epoch + (l->behind < first ? 0 : 1u + (l->behind - first) / all);
 }
 
+uint32_t uw_sim_period(const struct uw_sim *s, const struct uw_sim_learner *l)
+{
+    const struct uw_phases *p = &s->o->exchange.period;
+    return p->later_n != 0
+               ? uw_phases_at(p, uw_sim_report_share(&s->report, (double)l->step)) : 0;
+}
+
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
 {
     const struct uw_schedule_at at = {.step = l->step, .epoch = epoch_of(l),

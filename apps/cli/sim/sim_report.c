@@ -284,8 +284,10 @@ static cJSON *start_event(const struct uw_sim_report *r, uint32_t params_n)
     cJSON_AddStringToObject(ev, "schedule", uw_exchange_peers(&o->exchange)->name);
     cJSON_AddStringToObject(ev, "momentum_rule", o->exchange.rule->name);
     UW_EVENT_NUMBERS(ev, {"cell_nodes", cell_nodes(r->w)});
-    if (o->exchange.period.automatic) {
-        cJSON_AddStringToObject(ev, "period", "auto");
+    if (o->exchange.period.automatic || o->exchange.period.later_n != 0) {
+        char period[UW_PHASES_BYTES];
+        uw_phases_text(&o->exchange.period, period);
+        cJSON_AddStringToObject(ev, "period", period);
     } else {
         cJSON_AddNumberToObject(ev, "period", o->exchange.period.n);
     }

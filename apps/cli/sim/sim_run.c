@@ -310,7 +310,8 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
                                        .lr = trained ? l->lr : 0.0f,
                                        .step_loss = trained ? (float)l->step_loss : 0.0f,
                                        .loss = (float)l->loss,
-                                       .accuracy = -1.0f};
+                                       .accuracy = -1.0f,
+                                       .period_steps = uw_sim_period(s, l)};
     bool last = l->step >= s->report.steps;
     uint64_t from_ns = uw_sim_profile_now(&s->profile);
     int flags = uw_world_trained(&s->world, n, &p, last ? PAUSE_US : 0);

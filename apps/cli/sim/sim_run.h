@@ -127,6 +127,9 @@ int uw_sim_bind_learners(struct uw_sim *s);
 /* Measure a step on this machine, without keeping its effect. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
 
+/* T of the learner's next step; 0: it does not change during the run. */
+uint32_t uw_sim_period(const struct uw_sim *s, const struct uw_sim_learner *l);
+
 /* Begin the learner's next step. The first step after one that makes a test due is held back until
  * the test is over or the step must end: so the test sees the model before it. */
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l);

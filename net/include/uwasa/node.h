@@ -123,6 +123,9 @@ struct uw_node_config {
                                        there is another cell. Without a reliable link it takes
                                        memory as the model */
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
+    const struct uw_peer_graph *graph;      /* for uw_peer_schedule_graph; borrowed */
+    uint32_t pulls_n;               /* pulls of T steps, each a round of the schedule, one after the
+                                       other. Mode gossip only. 0: 1 */
     uint32_t period_steps;          /* T, minimum of local steps a round; 0: 10 */
     float period_share;             /* > 0: T adapts, up to period_steps (0: no limit), so that
                                        pulls take this share of the time; not in exact averages */

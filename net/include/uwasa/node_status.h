@@ -89,6 +89,8 @@ struct uw_node_progress {
     float step_loss;                /* of the step alone, before its update; 0: not known */
     float loss, accuracy;           /* accuracy 0 .. 1, negative: not known */
     float samples_per_s;
+    uint32_t period_steps;          /* T from the next step on; 0: unchanged. Not with
+                                       uw_node_config.period_share */
     struct uw_vitals vitals;        /* see uw_node_config.vitals */
     uint32_t still_s;               /* seconds since the last step, if that is long for it; 0: it
                                        trains, or has ended */
