@@ -187,10 +187,22 @@ static struct uw_peer_choice ring_pick(const struct uw_peer_view *v, struct uw_r
     return neighbour_of(v, ring_of);
 }
 
+static uint32_t ring_degree(const struct uw_peer_view *v)
+{
+    uint32_t at[NEIGHBOURS_MOST];
+    return ring_of(v->n, v->self, at);
+}
+
 static struct uw_peer_choice chain_pick(const struct uw_peer_view *v, struct uw_rng *rng)
 {
     (void)rng;
     return neighbour_of(v, chain_of);
+}
+
+static uint32_t chain_degree(const struct uw_peer_view *v)
+{
+    uint32_t at[NEIGHBOURS_MOST];
+    return chain_of(v->n, v->self, at);
 }
 
 static struct uw_peer_choice torus_pick(const struct uw_peer_view *v, struct uw_rng *rng)
@@ -199,10 +211,22 @@ static struct uw_peer_choice torus_pick(const struct uw_peer_view *v, struct uw_
     return neighbour_of(v, torus_of);
 }
 
+static uint32_t torus_degree(const struct uw_peer_view *v)
+{
+    uint32_t at[NEIGHBOURS_MOST];
+    return torus_of(v->n, v->self, at);
+}
+
 static struct uw_peer_choice tree_pick(const struct uw_peer_view *v, struct uw_rng *rng)
 {
     (void)rng;
     return neighbour_of(v, tree_of);
+}
+
+static uint32_t tree_degree(const struct uw_peer_view *v)
+{
+    uint32_t at[NEIGHBOURS_MOST];
+    return tree_of(v->n, v->self, at);
 }
 
 /* The number of a member's edges; edge: the k-th of them, if there are more than k. */
@@ -239,18 +263,24 @@ static struct uw_peer_choice graph_pick(const struct uw_peer_view *v, struct uw_
     return choose(v, at, weight);
 }
 
+static uint32_t graph_degree(const struct uw_peer_view *v)
+{
+    const struct uw_peer_edge *none = NULL;
+    return edges_of(v->graph, v->id(v->arg, v->self), UINT32_MAX, &none);
+}
+
 const struct uw_peer_schedule uw_peer_schedule_random = {.name = "random", .pick = random_pick};
-const struct uw_peer_schedule uw_peer_schedule_matching = {"matching", true, matching_pick};
-static const struct uw_peer_schedule exponential = {"exponential", false, exponential_pick};
+const struct uw_peer_schedule uw_peer_schedule_matching = {"matching", true, matching_pick, NULL};
+static const struct uw_peer_schedule exponential = {"exponential", false, exponential_pick, NULL};
 const struct uw_peer_schedule uw_peer_schedule_dissemination = {"dissemination", false,
-                                                              dissemination_pick};
-static const struct uw_peer_schedule hypercube = {"hypercube", true, hypercube_pick};
-static const struct uw_peer_schedule base2 = {"base2", true, base2_pick};
-static const struct uw_peer_schedule ring = {"ring", false, ring_pick};
-static const struct uw_peer_schedule chain = {"chain", false, chain_pick};
-static const struct uw_peer_schedule torus = {"torus", false, torus_pick};
-static const struct uw_peer_schedule tree = {"tree", false, tree_pick};
-const struct uw_peer_schedule uw_peer_schedule_graph = {"graph", false, graph_pick};
+                                                                dissemination_pick, NULL};
+static const struct uw_peer_schedule hypercube = {"hypercube", true, hypercube_pick, NULL};
+static const struct uw_peer_schedule base2 = {"base2", true, base2_pick, NULL};
+static const struct uw_peer_schedule ring = {"ring", false, ring_pick, ring_degree};
+static const struct uw_peer_schedule chain = {"chain", false, chain_pick, chain_degree};
+static const struct uw_peer_schedule torus = {"torus", false, torus_pick, torus_degree};
+static const struct uw_peer_schedule tree = {"tree", false, tree_pick, tree_degree};
+const struct uw_peer_schedule uw_peer_schedule_graph = {"graph", false, graph_pick, graph_degree};
 
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name)
 {

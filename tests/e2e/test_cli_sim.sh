@@ -74,7 +74,7 @@ done <<END
 --latency 0.01 --link espnow
 --mtu 512 --link 802154 --exchange broadcast
 --loss 0.91 --link 802154
---loss 0.1 --network formula
+--loss 0.91 --network formula
 --slices 4 --network formula
 --slices 4 --advise
 --share 0.2 --exchange allreduce

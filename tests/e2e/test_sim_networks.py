@@ -117,12 +117,24 @@ class Networks(unittest.TestCase):
                            "--steps", "10", "--eval-nodes", "1")
         self.assertEqual(done["averages_done"], 100)
 
+    def test_algorithms_of_the_literature_learn_in_spite_of_losses(self):
+        for flags in (("push",), ("push-sum",), ("relay", "--lr", "0.2"),
+                      ("gossip", "--schedule", "ring", "--pulls", "2", "--momentum-rule", "none")):
+            _, done = simulate("--network", "formula", "--pull-waits", "--loss", "0.1", "--period",
+                               "1", "--steps", "120", "--exchange", *flags)
+            self.assertGreater(done["test_accuracy"], 0.5, flags)
+            self.assertGreater(done["pulls_cut"], 0)
+
     def test_what_one_network_does_not_have_is_said(self):
         for flags, said in (
                 (("--model-bytes", "5"), "--model-bytes"),
                 (("--pull-latencies", "1"), "--pull-latencies"),
                 (("--pull-waits",), "--pull-waits: is for --network formula"),
-                (("--network", "formula", "--pull-waits"), "none"),
+                (("--network", "formula", "--pull-waits", "--momentum-rule", "kgt"), "in pairs"),
+                (("--exchange", "push"), "--network formula"),
+                (("--network", "formula", "--exchange", "relay", "--schedule", "ring"), "a tree"),
+                (("--network", "formula", "--exchange", "push-sum", "--momentum-rule", "qg"),
+                 "none"),
                 (("--exchange", "allreduce", "--algorithm", "ring-study"), "ring-study"),
                 (("--algorithm", "ring"), "exact averages"),
                 (("--network", "formula", "--exchange", "auto"), "--exchange auto"),

@@ -436,11 +436,6 @@ static void test_what_the_formulas_do_not_know_is_refused(void **state)
     assert_non_null(strstr(err.text, "--network events"));
     uw_world_close(&t->w);
     t->config.node.mode = UW_NODE_GOSSIP;
-    t->devices[1].loss = 0.01f;
-    assert_int_equal(uw_world_open(&t->w, &t->config, &err), UW_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "device 1 loses"));
-    uw_world_close(&t->w);
-    t->devices[1].loss = 0.0f;
     t->devices[2].absences_n = 1;
     assert_int_equal(uw_world_open(&t->w, &t->config, &err), UW_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "device 2 comes and goes"));

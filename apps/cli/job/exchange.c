@@ -14,6 +14,12 @@
 
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own)
 {
+    if (x->mode.at >= UW_NODE_MODES_N) {
+        x->gossip = (enum uw_gossip_kind)(x->mode.at - UW_NODE_MODES_N + 1);
+        x->mode.at = UW_NODE_GOSSIP;
+    }
+    bool plain = x->gossip == UW_GOSSIP_PUSH_SUM || x->gossip == UW_GOSSIP_RELAY;
+    own = own != NULL && plain ? &uw_mix_none : own;
     x->rule = x->rule_word.word != NULL ? uw_mix_find(x->rule_word.word) : own;
     x->peers = x->graph_file != NULL        ? &uw_peer_schedule_graph
                : x->peers_word.word != NULL ? uw_peer_schedule_find(x->peers_word.word)
@@ -123,7 +129,8 @@ const char *uw_exchange_wrong(const struct uw_exchange *x, const char **sentence
         *sentence = "needs \"period\": \"auto\"";
         return "share";
     }
-    if (x->graph_file != NULL && x->peers_word.word != NULL) {
+    if (x->graph_file != NULL && x->peers_word.word != NULL &&
+        strcmp(x->peers_word.word, uw_peer_schedule_graph.name) != 0) {
         *sentence = "is one schedule, and another is given";
         return "graph";
     }
@@ -137,6 +144,7 @@ const char *uw_exchange_wrong(const struct uw_exchange *x, const char **sentence
 void uw_exchange_fill(const struct uw_exchange *x, struct uw_node_config *c)
 {
     c->mode = (enum uw_node_mode)x->mode.at;
+    c->gossip = x->gossip;
     c->rule = x->rule;
     c->schedule = x->peers;
     c->graph = &x->graph;
@@ -151,7 +159,10 @@ void uw_exchange_fill(const struct uw_exchange *x, struct uw_node_config *c)
 
 const struct uw_peer_schedule *uw_exchange_peers(const struct uw_exchange *x)
 {
-    const char *own = x->rule->over == UW_MIX_OVER_PAIRS ? "matching" : "random";
+    const char *own = x->rule->over == UW_MIX_OVER_PAIRS ? "matching"
+                      : x->gossip == UW_GOSSIP_PUSH_SUM  ? "exponential"
+                      : x->gossip == UW_GOSSIP_RELAY     ? "tree"
+                                                         : "random";
     return x->peers != NULL ? x->peers : uw_peer_schedule_find(own);
 }
 

@@ -14,6 +14,7 @@
 
 #define UW_PEER_SCHEDULES \
     "random|matching|exponential|dissemination|hypercube|base2|ring|chain|torus|tree"
+#define UW_EXCHANGES UW_NODE_MODES "|" UW_GOSSIP_KINDS
 #define UW_MOMENTUM_RULES "qg|noloco|slowmo|diloco|kgt|none"    /* uw_mix_find */
 #define UW_GUARDS "off|pulls|all"
 #define UW_PERIOD_MOST 1e9
@@ -23,7 +24,8 @@
 enum uw_guarding { UW_GUARD_OFF, UW_GUARD_PULLS, UW_GUARD_ALL };
 
 struct uw_exchange {
-    struct uw_choice mode;                  /* enum uw_node_mode; words UW_NODE_MODES */
+    struct uw_choice mode;                  /* enum uw_node_mode; words UW_EXCHANGES */
+    enum uw_gossip_kind gossip;             /* of the words after the modes */
     struct uw_choice rule_word, peers_word;
     const char *graph_file;                 /* the schedule; NULL: none */
     struct uw_phases period;                /* local steps per round */

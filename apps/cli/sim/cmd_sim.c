@@ -99,24 +99,38 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
          "is for --network formula: no rank sends a whole model to the next one of a ring"}));
 }
 
+/* Is the schedule a tree? A graph links all nodes, see check_graph. */
+static bool is_tree(const struct uw_sim_options *o)
+{
+    const char *name = uw_exchange_peers(&o->exchange)->name;
+    return strcmp(name, "tree") == 0 || strcmp(name, "chain") == 0 ||
+           o->exchange.graph.edges_n + 1u == o->nodes;
+}
+
 /* Check options against the exchange of a single run. */
 static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     enum uw_node_mode mode = (enum uw_node_mode)o->exchange.mode.at;
     bool formula = o->network.at == UW_WORLD_FORMULA;
-    bool waits = mode == UW_NODE_GOSSIP && o->exchange.rule == &uw_mix_none;
+    bool waits = mode == UW_NODE_GOSSIP && o->exchange.rule->over == UW_MIX_OVER_ANY;
     bool radio = o->link == NULL ||
                  (uw_radio_profile_find(o->link, &o->radio) >= 0 && o->radio.frames &&
                   o->radio.broadcasts);
     char both[160];
-    snprintf(both, sizeof both, "is for --exchange gossip and --momentum-rule none, these are %s "
-             "and %s", o->exchange.mode.word, o->exchange.rule->name);
+    snprintf(both, sizeof both, "is for --exchange gossip, push, push-sum and relay, not in pairs: "
+             "these are %s and %s", o->exchange.mode.word, o->exchange.rule->name);
     return check_rules(f, o, UW_RULES(
         {o->pull_waits && !waits, "pull-waits", both},
         {formula && mode == UW_NODE_AUTO, "exchange", "nodes find their cells by messages, which "
                                                       "--network formula does not have"},
         {!radio, "link", "needs a radio with all nodes in range of each other: 802154, espnow, "
                          "lora:SF7 to lora:SF12, bus:9600"},
+        {!formula && o->exchange.gossip != UW_GOSSIP_PULL, "exchange",
+         "push, push-sum and relay are for --network formula"},
+        {o->exchange.gossip == UW_GOSSIP_PUSH_SUM && o->exchange.rule != &uw_mix_none,
+         "momentum-rule", "must be none with --exchange push-sum"},
+        {o->exchange.gossip == UW_GOSSIP_RELAY && !is_tree(o), "schedule",
+         "must be a tree with --exchange relay: tree, chain, or a --graph"},
         {o->link != NULL && formula, "link", "a radio is for --network events"},
         {o->link != NULL && o->exchange.graph_file != NULL, "graph", "is not for --link"}));
 }
@@ -342,8 +356,6 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
         {flags->bandwidth != UINT64_MAX && o->link != NULL, "bandwidth", radio},
         {flags->latency >= 0.0 && o->link != NULL, "latency", radio},
         {flags->mtu != 0 && o->link != NULL, "mtu", radio},
-        {flags->loss > 0.0 && o->network.at == UW_WORLD_FORMULA, "loss",
-         "is for --network events: closed costs lose no messages"},
         {flags->advise_seconds >= 0.0 && !o->advise, "advise-seconds", "is for --advise"},
         {flags->advise_runs != 0.0 && !o->advise, "advise-runs", "is for --advise"},
         {flags->checkpoint_seconds >= 0.0 && o->checkpoint == NULL, "checkpoint-seconds",

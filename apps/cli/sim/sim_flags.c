@@ -31,9 +31,10 @@ static const struct uw_opt rows[] = {
         "as --loss of uwasa train: what the model learns (auto)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "how samples are divided among nodes: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange.mode, 0, 0, UW_NODE_MODES,
+    ROW("exchange", UW_OPT_CHOICE, exchange.mode, 0, 0, UW_EXCHANGES,
         "gossip: pull from a peer; allreduce: average over all; hierarchical, auto: average in "
-        "cells, whose heads pull; broadcast: send to all (gossip)"),
+        "cells, whose heads pull; broadcast: send to all; with --network formula also push: send "
+        "to a peer; push-sum: the same with weights, SGP; relay: RelaySum over a tree (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, with --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32_PHASES, exchange.period, 1, UW_PERIOD_MOST, "T|auto",
@@ -47,7 +48,8 @@ static const struct uw_opt rows[] = {
         "refuse models that are much further away than usual; all: in averages, too, and there "
         "what goes against what is learned (all)"),
     ROW("schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
-        "which peer a node pulls from or is paired with (random; matching with kgt)"),
+        "which peer a node pulls from, sends to or is paired with (random; matching with kgt, "
+        "exponential with push-sum, tree with relay)"),
     ROW("graph", UW_OPT_TEXT, exchange.graph_file, 0, 0, "FILE",
         "pull from neighbours in a graph: a line of the file has two of node0, node1, ..., which "
         "are linked, and perhaps the weight of the link, else Metropolis'"),
@@ -61,7 +63,8 @@ static const struct uw_opt rows[] = {
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
     ROW("loss", UW_OPT_REAL, loss, 0, LOSS_MAX, "F",
-        "share of messages lost, up to 0.9; over a radio for each receiver (0)"),
+        "share of messages lost, up to 0.9; over a radio for each receiver; with --network "
+        "formula of whole exchanges (0)"),
     ROW("link", UW_OPT_TEXT, link, 0, 0, "RADIO",
         "one channel for all nodes instead of bandwidth and latency: 802154, espnow, lora:SF7"),
     ROW("network", UW_OPT_CHOICE, network, 0, 0, "events|formula",
@@ -76,7 +79,8 @@ static const struct uw_opt rows[] = {
         "with --network formula: latencies in a pull, 2 (request and answer) or 1 as in the "
         "study (2)"),
     ROW("pull-waits", UW_OPT_FLAG, pull_waits, 0, 0, NULL,
-        "with --network formula: a node that pulls does no step meanwhile, as in textbook gossip"),
+        "with --network formula: a node that pulls or pushes does no step meanwhile, as in "
+        "textbook gossip"),
     ROW("mtu", UW_OPT_BYTES_U32, mtu, 256, 16384, "BYTES",
         "with --network events: largest message (16384)"),
     ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",

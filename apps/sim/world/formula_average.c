@@ -55,7 +55,7 @@ static void release_partner(struct uw_formula *f, const struct uw_formula_node *
         struct uw_formula_node *o = &f->nodes[i];
         if (o->w->waits && !o->averaged && !o->agreeing && o->peer == n->w->place) {
             uw_formula_publish(f, o);
-            uw_formula_wake(f, o, 0);
+            uw_formula_wake(f, o, 0, f->world->now_us);
         }
     }
 }
@@ -140,10 +140,34 @@ static void bridge(struct uw_formula *f, struct uw_formula_node *n)
     uw_formula_ask(f, n, head_of(f, &f->groups.group[other])->w->place, 0.0f);
 }
 
+/* All members go on with what they have. */
+static void lose_average(struct uw_formula *f, struct uw_world_group *g)
+{
+    struct uw_formula_node *head = head_of(f, g);
+    if (head->held == NONE) {
+        head->held = g->bridge;
+    } else {
+        uw_snapshot_drop(&f->pool, &g->bridge);
+    }
+    g->bridge = NONE;
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        if (!member(f, g, i)->ended) {
+            uw_formula_wake(f, member(f, g, i), 0, f->world->now_us);
+        }
+    }
+    f->counters.averages_cut += g->waiting_n;
+    f->sent_bytes += g->sent_bytes;
+    g->waiting_n = 0;
+}
+
 static void finish_group(struct uw_formula *f, struct uw_world_group *g)
 {
     struct uw_formula_node *head = head_of(f, g);
     bool together = g->waiting_n > 1, mixed = together || g->bridge != NONE;
+    if (together && uw_formula_loses(f, head)) {
+        lose_average(f, g);
+        return;
+    }
     if (together) {
         average(f, g);
         f->counters.averages_done += g->waiting_n;
@@ -169,7 +193,7 @@ static void finish_group(struct uw_formula *f, struct uw_world_group *g)
         } else if (snapshots_are_read(f)) {
             uw_formula_publish(f, n);
         }
-        uw_formula_wake(f, n, mixed ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
+        uw_formula_wake(f, n, mixed ? UW_NODE_MIXED | UW_NODE_ROUND : 0, f->world->now_us);
         if (together) {
             uw_formula_report(f, UW_NODE_AVERAGED, n, NONE, g->waiting_n, g->takes_us);
         }
@@ -209,6 +233,7 @@ static int meet_partner(struct uw_formula *f, struct uw_formula_node *n)
 static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
 {
     struct uw_formula_node *both[2] = {a, &f->nodes[a->peer]};
+    bool lost = uw_formula_loses(f, a);
     size_t both_n = 2u * (size_t)f->world->config.params->size_n;
     float *mean = f->scratch, *other = f->scratch + both_n;
     for (uint32_t i = 0; i < 2; i++) {
@@ -220,24 +245,29 @@ static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
     }
     for (uint32_t i = 0; i < 2; i++) {
         struct uw_formula_node *n = both[i];
-        uw_mix_pair(f->c->rule, uw_formula_weight(f, n), &n->w->params, f->pool.x[n->shown], mean,
-                    n->w->velocity, n->lr_sum);
+        if (!lost) {
+            uw_mix_pair(f->c->rule, uw_formula_weight(f, n), &n->w->params, f->pool.x[n->shown],
+                        mean, n->w->velocity, n->lr_sum);
+            uw_formula_report(f, UW_NODE_AVERAGED, n, both[1u - i]->w->place, 2, a->pair_us);
+        }
         uw_formula_publish(f, n);
-        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
-        uw_formula_report(f, UW_NODE_AVERAGED, n, both[1u - i]->w->place, 2, a->pair_us);
+        uw_formula_wake(f, n, lost ? 0 : UW_NODE_MIXED | UW_NODE_ROUND, f->world->now_us);
     }
-    f->counters.averages_done += 2u;
+    f->counters.averages_done += lost ? 0 : 2u;
+    f->counters.averages_cut += lost ? 2u : 0;
     f->sent_bytes += 4.0 * f->model_bytes;
 }
 
 void uw_formula_bridge_here(struct uw_formula *f, struct uw_formula_node *n)
 {
-    uw_snapshot_drop(&f->pool, &n->held);
-    n->held = n->pulled;
-    n->held_weight = uw_mix_cell_weight(f->c->constants.weight, group_of(f, n)->nodes_n,
-                                        group_of(f, &f->nodes[n->peer])->nodes_n);
+    if (!n->lost) {
+        uw_snapshot_drop(&f->pool, &n->held);
+        n->held = n->pulled;
+        n->held_weight = uw_mix_cell_weight(f->c->constants.weight, group_of(f, n)->nodes_n,
+                                            group_of(f, &f->nodes[n->peer])->nodes_n);
+    }
     n->pulled = NONE;
-    uw_formula_pulled(f, n);
+    uw_formula_pulled(f, n, n);
     bridge(f, n);
 }
 

@@ -19,12 +19,19 @@ void uw_formula_ask(struct uw_formula *f, struct uw_formula_node *n, uint32_t pe
                      now_us + (question ? uw_world_us(path.latency_s) : 0));
 }
 
-void uw_formula_pulled(struct uw_formula *f, struct uw_formula_node *n)
+void uw_formula_pulled(struct uw_formula *f, struct uw_formula_node *n,
+                       const struct uw_formula_node *to)
 {
     n->pulling = false;
+    if (n->lost) {
+        n->lost = false;
+        f->counters.pulls_cut++;
+        return;
+    }
     f->counters.pulls_done++;
     f->counters.pulled_bytes += (uint64_t)f->model_bytes;
-    uw_formula_report(f, UW_NODE_PULL_DONE, n, n->peer, 1, f->world->now_us - n->asked_us);
+    uw_formula_report(f, UW_NODE_PULL_DONE, to, to == n ? n->peer : n->w->place, 1,
+                      f->world->now_us - n->asked_us);
 }
 
 float uw_formula_weight(const struct uw_formula *f, const struct uw_formula_node *n)
@@ -32,14 +39,29 @@ float uw_formula_weight(const struct uw_formula *f, const struct uw_formula_node
     return n->weight != 0.0f ? n->weight : f->c->constants.weight;
 }
 
+static bool relays(const struct uw_formula *f)
+{
+    return f->c->gossip == UW_GOSSIP_RELAY;
+}
+
+/* Has what the node asked for left its peer, or been lost? */
+static bool is_on_its_way(const struct uw_formula_node *n)
+{
+    return n->pulled != NONE || n->lost;
+}
+
 static void mix(struct uw_formula *f, struct uw_formula_node *n)
 {
-    uw_mix_pulled(uw_formula_weight(f, n), &n->w->params, 0, n->w->params.size_n,
-                  f->pool.x[n->shown], f->pool.x[n->pulled]);
+    if (relays(f)) {
+        uw_formula_relay_mix(f, n);
+    } else if (!n->lost) {
+        uw_mix_pulled(uw_formula_weight(f, n), &n->w->params, 0, n->w->params.size_n,
+                      f->pool.x[n->shown], f->pool.x[n->pulled]);
+    }
     uw_snapshot_drop(&f->pool, &n->pulled);
-    n->mixed = true;
-    n->mixed_models += 1.0f;
-    uw_formula_pulled(f, n);
+    n->mixed = n->mixed || !n->lost;
+    n->mixed_models += n->lost ? 0.0f : 1.0f;
+    uw_formula_pulled(f, n, n);
 }
 
 /* ---- gossip ---- */
@@ -72,7 +94,8 @@ static void end_steps(struct uw_formula *f, struct uw_formula_node *n)
 int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, float lr)
 {
     int flags = 0;
-    bool more = f->c->pulls_n > 1u && n->round % f->c->pulls_n != 0;
+    uint32_t pulls = relays(f) ? n->degree : f->c->pulls_n;
+    bool more = pulls > 1u && n->round % pulls != 0;
     if (n->w->waits) {
         n->averaged = false;
         return n->flags | (more ? begin_round(f, n) : 0);
@@ -82,7 +105,7 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
         n->round_steps++;
         n->lr_sum += lr;
     }
-    if (n->pulling && n->pulled != NONE && n->arrives_us <= f->world->now_us) {
+    if (n->pulling && is_on_its_way(n) && n->arrives_us <= f->world->now_us) {
         mix(f, n);
         flags |= UW_NODE_MIXED;
     }
@@ -98,15 +121,20 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
 
 void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
 {
-    bool asked = n->pulled == NONE;
+    bool asked = !is_on_its_way(n);
     bool wanted = n->w->waits || f->c->mode == UW_NODE_HIERARCHICAL;
     uw_formula_alarm(f, uw_formula_pull_alarm(f, n), asked && wanted ? n->arrives_us : UINT64_MAX);
     if (asked) {
-        n->pulled = uw_snapshot_hold(&f->pool, f->nodes[n->peer].shown);
+        n->lost = uw_formula_loses(f, n);
+        if (!n->lost && relays(f)) {
+            uw_formula_relay_ask(f, n);
+        } else if (!n->lost) {
+            n->pulled = uw_snapshot_hold(&f->pool, f->nodes[n->peer].shown);
+        }
         f->sent_bytes += f->model_bytes;
     } else if (f->c->mode == UW_NODE_GOSSIP) {
         mix(f, n);
-        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
+        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND, f->world->now_us);
     } else {
         uw_formula_bridge_here(f, n);
     }

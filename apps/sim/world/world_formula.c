@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A network model in which exchanges take the time of cost formulas: set-up, alarms, partners.
- * Gossip is in formula_gossip.c, averages and pairs are in formula_average.c.
+ * Gossip is in formula_gossip.c, formula_push.c and formula_relay.c, averages and pairs are in
+ * formula_average.c.
  *
  * There are no packets, no membership and no contention. Every node knows all others from the
  * start. An exchange takes the seconds of uwasa/sim_cost.h. Its effect on parameters is that of the
@@ -20,6 +21,12 @@
  *                   own. Meanwhile the first device of a cell pulls from the first device of any
  *                   other cell; the difference w (s_peer - s) enters the cell's next average
  *     pairs         (rules over pairs) both nodes wait for each other, and then L + 2 G/B
+ *     push          (formula_push.c) every T steps a node sends what it has published. L + G/B
+ *                   later it arrives; it is mixed at the end of the receiver's step
+ *     relay         (formula_relay.c) as gossip, with a pull from each neighbour in a round
+ *
+ * A device's share of losses is that of whole exchanges: of its pulls, its pushes, its pairs, and
+ * of the averages of the group whose head it is. They take their time and change nothing.
  *
  * The first round of gossip has no pull: all nodes still have the same parameters. Nodes that have
  * done their last step are not waited for; an average of the others takes as long as one of all.
@@ -89,11 +96,17 @@ void uw_formula_report(const struct uw_formula *f, enum uw_node_event_kind kind,
     c->on_event(c->event_arg, n->w->place, &event);
 }
 
-void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
+void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags, uint64_t at_us)
 {
     n->averaged = true;
     n->flags = flags;
-    set_step(f, n, f->world->now_us);
+    set_step(f, n, at_us);
+}
+
+bool uw_formula_loses(struct uw_formula *f, struct uw_formula_node *n)
+{
+    float loss = f->world->config.fleet->devices[n->w->place].loss;
+    return loss > 0.0f && uw_rng_uniform(&n->rng) < loss;
 }
 
 /* ---- snapshots ---- */
@@ -130,6 +143,19 @@ static uint32_t id_of(const void *arg, uint32_t at)
     return ((const struct uw_formula *)arg)->id[at];
 }
 
+static struct uw_peer_view view_of(const struct uw_formula *f, const struct uw_formula_node *n)
+{
+    return (struct uw_peer_view){.n = f->nodes_n, .self = n->w->place, .usable = f->usable,
+                                 .round = n->round, .seed = f->c->seed,
+                                 .graph = f->c->graph, .id = id_of, .arg = f};
+}
+
+uint32_t uw_formula_degree(struct uw_formula *f, struct uw_formula_node *n)
+{
+    const struct uw_peer_view view = view_of(f, n);
+    return f->c->schedule->degree(&view);
+}
+
 uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float *weight)
 {
     uint32_t place = n->w->place;
@@ -142,9 +168,7 @@ uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float 
         uint32_t at = uw_rng_below(&n->rng, f->nodes_n - 1u);
         return at + (at >= place ? 1u : 0u);
     }
-    const struct uw_peer_view view = {.n = f->nodes_n, .self = place, .usable = f->usable,
-                                      .round = n->round, .seed = f->c->seed,
-                                      .graph = f->c->graph, .id = id_of, .arg = f};
+    const struct uw_peer_view view = view_of(f, n);
     struct uw_peer_choice choice = f->c->schedule->pick(&view, &n->rng);
     *weight = choice.weight;
     return choice.at < f->nodes_n ? choice.at : NONE;
@@ -157,6 +181,11 @@ static bool averages(const struct uw_formula *f)
     return f->c->mode != UW_NODE_GOSSIP || f->pairs;
 }
 
+static bool pushes(const struct uw_formula *f)
+{
+    return f->c->gossip == UW_GOSSIP_PUSH || f->c->gossip == UW_GOSSIP_PUSH_SUM;
+}
+
 static void formula_defaults(struct uw_world_config *c)
 {
     struct uw_node_config *n = &c->node;
@@ -167,12 +196,13 @@ static void formula_defaults(struct uw_world_config *c)
     c->members_max = c->fleet->devices_n;
 }
 
-/* Number of snapshots in addition to those of the nodes. Gossip: one pull per node. Averages: three
- * pulls per head. */
+/* Number of snapshots in addition to those of the nodes. Gossip: one pull per node, with pushes its
+ * inbox, with relays what two neighbours sent on average. Averages: three pulls per head. */
 static uint32_t pulls_of(const struct uw_world_config *c, uint32_t groups_n)
 {
-    return c->node.mode == UW_NODE_GOSSIP && !uw_world_pairs(&c->node) ? c->fleet->devices_n
-                                                                 : 3u * groups_n;
+    static const uint32_t of_node[] = {1, 2, 2, 3};
+    return c->node.mode == UW_NODE_GOSSIP && !uw_world_pairs(&c->node)
+               ? of_node[c->node.gossip] * c->fleet->devices_n : 3u * groups_n;
 }
 
 static int formula_measure(const struct uw_world_config *c, size_t *bytes, struct uw_error *err)
@@ -203,12 +233,14 @@ static int check(const struct uw_world_config *c, struct uw_error *err)
     }
     for (uint32_t i = 0; i < c->fleet->devices_n; i++) {
         const struct uw_sim_device *d = &c->fleet->devices[i];
-        if (d->absences_n != 0 || d->loss > 0.0f) {
+        if (d->absences_n != 0) {
             return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                                "device %u %s, which the formula network does not model: use "
-                                "--network events", (unsigned)i,
-                                d->absences_n != 0 ? "comes and goes" : "loses messages");
+                                "device %u comes and goes, which the formula network does not "
+                                "model: use --network events", (unsigned)i);
         }
+    }
+    if (c->node.gossip == UW_GOSSIP_RELAY && c->node.schedule->degree == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "relays need a schedule that is a tree");
     }
     return UW_OK;
 }
@@ -220,7 +252,8 @@ static void open_nodes(struct uw_formula *f)
         struct uw_formula_node *n = &f->nodes[i];
         const struct uw_sim_device *d = &c->fleet->devices[i];
         *n = (struct uw_formula_node){.w = &f->world->nodes[i], .recent = UW_MIX_RECENT_FIRST,
-                                      .shown = NONE, .pulled = NONE, .held = NONE, .peer = NONE};
+                                      .shown = NONE, .pulled = NONE, .held = NONE, .peer = NONE,
+                                      .inbox = NONE, .mass = 1.0f};
         char name[16];
         snprintf(name, sizeof name, "node%u", (unsigned)i);
         n->period_steps = f->c->period_steps;
@@ -258,10 +291,13 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
              ? UW_ERR_NOMEM : rc;
     f->ends_n = f->pairs ? 1u + f->nodes_n : f->groups.n;
     rc = rc < 0 ? rc : uw_sim_clock_open(&f->clock, f->ends_n + 2u * f->nodes_n);
-    if (rc == UW_OK) {
-        open_nodes(f);
+    if (rc < 0) {
+        return rc;
     }
-    return rc;
+    open_nodes(f);
+    rc = f->c->gossip == UW_GOSSIP_RELAY ? uw_formula_relay_open(f) : UW_OK;
+    return rc == UW_ERR_INVALID ? uw_error_set(err, rc, "relays need a schedule that is a tree")
+                                : rc;
 }
 
 /* ---- the calls of sim_world.h ---- */
@@ -305,6 +341,8 @@ static struct uw_world_node *formula_next(struct uw_world *w)
         } else if (alarm < f->ends_n + f->nodes_n) {
             f->last = &f->nodes[alarm - f->ends_n];
             return f->last->w;
+        } else if (pushes(f)) {
+            uw_formula_push_due(f, &f->nodes[alarm - f->ends_n - f->nodes_n]);
         } else {
             uw_formula_pull_due(f, &f->nodes[alarm - f->ends_n - f->nodes_n]);
         }
@@ -318,6 +356,7 @@ static int formula_trained(struct uw_world *w, struct uw_world_node *node,
     struct uw_formula *f = w->state;
     struct uw_formula_node *n = &f->nodes[node->place];
     int flags = averages(f) ? uw_formula_average_step(f, n, progress->lr)
+                : pushes(f) ? uw_formula_push_step(f, n, progress->lr)
                             : uw_formula_gossip_step(f, n, progress->lr);
     uint64_t step_us = w->config.fleet->devices[node->place].step_us;
     node->waits = (flags & UW_NODE_AVERAGING) != 0;
@@ -335,7 +374,7 @@ static bool formula_touches(const struct uw_world *w, const struct uw_world_node
     bool arrives = n->pulling && n->arrives_us <= node->train_at_us;
     uint32_t steps = n->steps > n->round_steps ? n->steps : n->round_steps;
     bool over = steps + 1u >= n->period_steps;
-    return node->waits || n->agreeing || over || (arrives && !averages(f));
+    return node->waits || n->agreeing || over || (arrives && !averages(f)) || pushes(f);
 }
 
 /* For rules over pairs: make the node's next round an average over all nodes, which waits for all
@@ -368,6 +407,7 @@ static void formula_close(struct uw_world *w)
     uw_world_groups_close(&f->groups);
     free(f->scratch);
     free(f->nodes);
+    free(f->edges);
     free(f->usable);
     free(f->id);
     free(f);

@@ -91,6 +91,7 @@ struct uw_node_config {
     const struct uw_node_parts *parts;      /* linked into the program; NULL: none, enough for
                                        gossip */
     enum uw_node_mode mode;
+    enum uw_gossip_kind gossip;     /* of mode gossip */
     const char *cell;               /* name of the cell, at most 31 bytes; NULL or "": a cell of its
                                        own, or in mode auto the nodes nearby */
     uint32_t head_weight;           /* the node with the highest becomes head of the cell: mains

@@ -82,6 +82,9 @@ struct uw_peer_schedule {
     bool mutual;                /* the partner's partner is this member */
     /* The partner of view->self in view->round. rng: used by `random` only. */
     struct uw_peer_choice (*pick)(const struct uw_peer_view *view, struct uw_rng *rng);
+    /* Of graphs, else NULL: the number of neighbours of view->self. Round r picks number r modulo
+     * it. */
+    uint32_t (*degree)(const struct uw_peer_view *view);
 };
 
 /* Weight of a peer with this battery charge in percent: the charge, at least 10, so that each peer
