@@ -118,11 +118,11 @@ class Networks(unittest.TestCase):
         self.assertEqual(done["averages_done"], 100)
 
     def test_algorithms_of_the_literature_learn_in_spite_of_losses(self):
-        for flags in (("push",), ("push-sum",), ("relay", "--lr", "0.2"),
+        for flags in (("push",), ("push-sum",), ("relay", "--lr", "0.5"),
                       ("gossip", "--schedule", "ring", "--pulls", "2", "--momentum-rule", "none")):
             _, done = simulate("--network", "formula", "--pull-waits", "--loss", "0.1", "--period",
-                               "1", "--steps", "120", "--exchange", *flags)
-            self.assertGreater(done["test_accuracy"], 0.5, flags)
+                               "1", "--exchange", *flags, batch=20)
+            self.assertGreater(done["test_accuracy"], 0.6, flags)
             self.assertGreater(done["pulls_cut"], 0)
 
     def test_what_one_network_does_not_have_is_said(self):
