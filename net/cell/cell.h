@@ -55,7 +55,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_CELL_RANKS_MAX 64u
+#define UW_CELL_RANKS_MAX 256u
 #define UW_CELL_NOBODY 0u           /* no identity */
 #define UW_CELL_HINTS 6u            /* numbers of the owner that a head sends with a round */
 #define UW_CELL_LOG 8u              /* stored decisions */
@@ -189,7 +189,7 @@ struct uw_cell_seat {
     uint64_t heard_us;              /* last message in this round */
     bool uninformed;                /* may not know the outcome */
     uint8_t strikes;
-    uint64_t deaf;                  /* bits of seats that it does not hear */
+    uint32_t deaf[UW_CELL_RANKS_MAX / 32u];     /* bits of seats that it does not hear */
     uint32_t left_out;              /* rounds without it since its last one; it is waited for */
     uint32_t unheard;               /* the rank that it ended the round for; UW_CELL_NOBODY: none */
     uint64_t avoid_until_us;

@@ -133,10 +133,12 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->chunk_n = m->chunk_n;
     seat->stream_n = m->stream_n;
     seat->wary = m->kind == UW_ALLREDUCE_SWEEP;
-    seat->deaf = 0;
+    memset(seat->deaf, 0, sizeof seat->deaf);
     for (uint32_t i = 0; i < m->deaf_n; i++) {
         const struct uw_cell_seat *other = uw_cell_seat_of(c, m->deaf[i]);
-        seat->deaf |= other != NULL ? UINT64_C(1) << (other - h->seats) : 0;
+        if (other != NULL) {
+            uw_set_add(seat->deaf, (uint32_t)(other - h->seats));
+        }
     }
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);

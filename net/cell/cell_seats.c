@@ -81,7 +81,7 @@ struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id)
     if (seat != NULL && seat->id != id) {
         *seat = (struct uw_cell_seat){.id = id};
         for (uint32_t i = 0; i < c->h.seats_n; i++) {
-            c->h.seats[i].deaf &= ~(UINT64_C(1) << (seat - c->h.seats));
+            uw_set_remove(c->h.seats[i].deaf, (uint32_t)(seat - c->h.seats));
         }
     }
     return seat;
@@ -180,7 +180,8 @@ float uw_cell_median_rms(const struct uw_cell *c)
 static bool is_apart(const struct uw_cell *c, const struct uw_cell_seat *a,
                      const struct uw_cell_seat *b)
 {
-    return (a->deaf >> (b - c->h.seats) & 1u) != 0 || (b->deaf >> (a - c->h.seats) & 1u) != 0;
+    return uw_set_has(a->deaf, (uint32_t)(b - c->h.seats)) ||
+           uw_set_has(b->deaf, (uint32_t)(a - c->h.seats));
 }
 
 uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message *start,

@@ -47,6 +47,7 @@ static void set_defaults(struct uw_node_config *c)
         c->period_steps = c->period_share > 0.0f ? UINT32_MAX : UW_PERIOD_FIRST;
     }
     c->members_max = c->members_max != 0 ? c->members_max : UW_NODE_MEMBERS_DEFAULT;
+    c->ranks_max = c->ranks_max != 0 ? c->ranks_max : UW_NODE_RANKS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
     default_us(&c->ping_us, UW_NODE_PING_US);

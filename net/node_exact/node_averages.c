@@ -14,7 +14,7 @@
 #define GATHER_DEFAULT_US 30000000u
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
-#define SCRATCH_BYTES 512u          /* more than a message about averages takes */
+#define SCRATCH_BYTES 1232u         /* more than a message about averages takes */
 #define FOUND_NAME "~01234567"      /* as long as names of cells found or averaging gradients */
 
 /* ---- set-up ---- */
@@ -22,6 +22,9 @@
 static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     const struct uw_mix_rule *rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    if (c->ranks_max == 1u || c->ranks_max > UW_NODE_RANKS_MAX) {
+        return UW_NODE_FAULT(fault, ranks_max, "needs 2 to 256");
+    }
     if (c->mode >= UW_NODE_MODES_N) {
         return UW_NODE_FAULT(fault, mode, "needs one of enum uw_node_mode");
     }
@@ -84,7 +87,7 @@ static uint32_t ranks_max(const struct uw_node_state *s)
         .run = 1, .model = 1, .scope = UW_AVERAGE_RUN, .act = UW_CELL_START, .group = 1,
         .round = UINT32_MAX, .asks = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N,
         .chunk_n = s->buffer_bytes,
-        .ids_count = (pb_size_t)uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX),
+        .ids_count = (pb_size_t)uw_min_u32(s->config.members_max, s->config.ranks_max),
         .hints_count = UW_CELL_HINTS};
     for (uint32_t i = 0; i < w.ids_count; i++) {
         w.ids[i] = 1;

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#define JUDGED_STEPS_LEAST 5u       /* of a round */
 #define WARY_ROUNDS 64u             /* by sweep after a refusal */
 #define SWEEPS_FIRST 8u             /* at the start */
 #define AUDIT_ROUNDS 15u            /* at most, from one sweep to the next */
@@ -216,13 +217,15 @@ static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
 
 /* ---- the guard of exact averages ---- */
 
-/* Where cells pull from each other, an average may rightly be far away. */
+/* Where cells pull from each other, an average may rightly be far away. In few steps a node moves
+ * by the noise of its minibatches: then honest nodes seem to move against each other. */
 static bool is_guarded(const struct uw_node_scope *o)
 {
     const struct uw_node_state *s = o->node;
     return s->gossip.guard != NULL && s->config.guard_averages && !s->gradients->on &&
            s->cell->direct == NULL && s->cell->algorithm == UW_ALLREDUCE_KINDS_N &&
-           o->scope != UW_AVERAGE_PAIR && !uw_node_bridge_knows_any(s, true);
+           o->scope != UW_AVERAGE_PAIR && uw_load(&s->gossip.period) >= JUDGED_STEPS_LEAST &&
+           !uw_node_bridge_knows_any(s, true);
 }
 
 /* Does this node want a round by sweep, in which it judges each rank? Not the last one of a run, if

@@ -59,7 +59,7 @@ static void drop_added(void *arg)
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     void *block[3] = {NULL};
-    uint32_t seats_max = uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX);
+    uint32_t seats_max = uw_min_u32(s->config.members_max, s->config.ranks_max);
     const struct uw_node_config *c = &s->config;
     bool named = c->algorithm != NULL && *c->algorithm != UW_ALLREDUCE_KINDS_N;
     if (s->averages == NULL || s->buffer_bytes < LEAST_BYTES || named ||

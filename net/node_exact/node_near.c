@@ -88,7 +88,7 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
  * halving, and a round trip each to gather the ranks and to commit. */
 static float average_us(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, UW_CELL_RANKS_MAX);
+    uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, s->config.ranks_max);
     return 2.0f * (float)s->config.params->size_n / uw_node_peer(s, m)->floats_per_us +
            (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }

@@ -76,6 +76,8 @@ done <<END
 --loss 0.91 --link 802154
 --loss 0.91 --network formula
 --slices 4 --network formula
+--nesterov
+--nesterov --momentum 0.9 --momentum-rule qg
 --slices 4 --advise
 --share 0.2 --exchange allreduce
 --slices 4 --link 802154 --exchange broadcast

@@ -62,6 +62,7 @@ class Soak(Fleet):
             self.assertLess(late[i][0], RSS_MORE * early[i][0] + RSS_MORE_KB)
             self.assertLessEqual(late[i][1], early[i][1] + OPEN_MORE)
             self.assertGreater(done[i][counter], 10 * SECONDS)
+            self.assertLess(self.events(i, "step")[-1]["loss"], 0.5)        # has learned
 
     def test_pulls_over_udp(self):
         self.soak("pulls_done", exchange="gossip", link="udp")

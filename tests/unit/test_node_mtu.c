@@ -184,7 +184,7 @@ static void test_average_has_no_more_ranks_than_its_first_message_names(void **s
         const struct uw_cell_config *cell =
             &bind(&c)->cell->scopes[UW_AVERAGE_RUN].cell.config;
         assert_true(start_bytes(cell->ranks_max) <= (int)mtu);
-        assert_true(cell->ranks_max == UW_NODE_RANKS_MAX ||
+        assert_true(cell->ranks_max == UW_NODE_RANKS_DEFAULT ||
                     start_bytes(cell->ranks_max + 1u) > (int)mtu);
     }
 }

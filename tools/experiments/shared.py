@@ -2,6 +2,7 @@
 """Shared by the experiments: models, running the program, keeping its results, tables, figures."""
 import argparse
 import concurrent.futures
+import csv
 import json
 import math
 import os
@@ -29,6 +30,18 @@ MLP = json.dumps({"name": "mlp", "input": [1, 28, 28], "layers": [
     {"name": "relu1", "type": "relu"}, {"name": "fc2", "type": "dense", "out": 10}]})
 VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convolutions(
     (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
+
+
+def with_norm(i, out):
+    return [{"name": f"conv{i}", "type": "conv2d", "out_channels": out, "kernel": 5, "padding": 2},
+            {"name": f"gn{i}", "type": "groupnorm", "num_groups": 2},
+            {"name": f"relu{i}", "type": "relu"},
+            {"name": f"pool{i}", "type": "maxpool2d", "kernel": 2}]
+
+
+GN_LENET = json.dumps({"name": "gn-lenet", "input": [3, 32, 32], "layers": [
+    *with_norm(1, 32), *with_norm(2, 32), *with_norm(3, 64),
+    {"name": "flatten", "type": "flatten"}, {"name": "fc", "type": "dense", "out": 10}]})
 
 
 PROGRAMS = set()                # programs that were checked
@@ -214,6 +227,34 @@ class Raw:
         if self.path:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
+
+
+class Kept:
+    """A CSV file of finished runs, which is kept with the source. Values are texts.
+
+    fields    its columns      key    those that tell one run from another"""
+
+    def __init__(self, path, fields, key):
+        self.path, self.fields, self.key, self.known = path, fields, key, {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    self.known[self.key_of(row)] = row
+
+    def key_of(self, row):
+        return tuple(str(row[field]) for field in self.key)
+
+    def get(self, row):
+        return self.known.get(self.key_of(row))
+
+    def add(self, row):
+        new = not os.path.exists(self.path)
+        self.known[self.key_of(row)] = row
+        with open(self.path, "a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, self.fields, lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
 
 
 def write_plane(folder, width):

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_BENCH_RANKS_MAX 64u
+#define UW_BENCH_RANKS_MAX 256u
 #define UW_BENCH_ALLREDUCE_WINDOWS_MAX UW_SPREAD_MAX
 
 enum uw_bench_rank_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };

@@ -17,7 +17,8 @@
 #include <time.h>
 
 #define ROUND_LIMIT_US 60000000u
-#define CONNECT_LIMIT_US 20000000u
+#define CONNECT_LIMIT_US 20000000u  /* and for each pair of ranks: */
+#define CONNECT_PAIR_US 4000u
 #define BARRIER_LIMIT_US 120000000u
 #define UDP_MTU 1400u
 #define SPIN_MAX_US 50u             /* a rank looks again and again before it sleeps ... */
@@ -185,10 +186,16 @@ static void rest(struct rank *r, uint64_t now_us, uint64_t next_us)
     (void)poll(&fd, 1, wait_us < 100000u ? (int)(wait_us / 1000u) + 1 : 100);
 }
 
+static uint64_t connect_until_us(const struct rank *r)
+{
+    uint64_t pairs = (uint64_t)r->m->b.ranks * (r->m->b.ranks - 1u) / 2u;
+    return uw_board_now_us() + CONNECT_LIMIT_US + pairs * CONNECT_PAIR_US;
+}
+
 /* Send a byte to every rank, until all connections are open. */
 static int connect_all(struct rank *r)
 {
-    uint64_t limit_us = uw_board_now_us() + CONNECT_LIMIT_US;
+    uint64_t limit_us = connect_until_us(r);
     for (uint32_t i = 0; i < r->m->b.ranks; i++) {
         if (i == r->rank) {
             continue;
@@ -459,7 +466,7 @@ static int open_nodes(struct rank *r)
         }
         rc = rc < 0 ? rc : meet(r);
     }
-    uint64_t limit_us = uw_board_now_us() + CONNECT_LIMIT_US;
+    uint64_t limit_us = connect_until_us(r);
     while (rc == UW_OK && !uw_bench_rank_node_sees(&r->node, m->b.ranks)) {
         uw_node_net_wait(&r->node.net);
         rc = failed(r);

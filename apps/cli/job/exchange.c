@@ -138,6 +138,10 @@ const char *uw_exchange_wrong(const struct uw_exchange *x, const char **sentence
         *sentence = "needs more than 0 by rule qg or kgt";
         return "momentum";
     }
+    if (x->nesterov && (x->rule->frozen || x->momentum <= 0.0)) {
+        *sentence = "needs a momentum above 0, and no rule qg or kgt, which have their own";
+        return "nesterov";
+    }
     return NULL;
 }
 
@@ -151,6 +155,7 @@ void uw_exchange_fill(const struct uw_exchange *x, struct uw_node_config *c)
     c->pulls_n = x->pulls;
     c->period_steps = x->period.n;
     c->period_share = (float)uw_exchange_share(x);
+    c->ranks_max = x->ranks;
     c->slices_n = x->slices;
     c->guard = x->guard.at != UW_GUARD_OFF;
     c->guard_averages = x->guard.at == UW_GUARD_ALL;

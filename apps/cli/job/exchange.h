@@ -30,10 +30,12 @@ struct uw_exchange {
     const char *graph_file;                 /* the schedule; NULL: none */
     struct uw_phases period;                /* local steps per round */
     uint32_t pulls;                         /* per round; 0: 1 */
+    uint32_t ranks;                         /* most nodes of an exact average; 0: 64 */
     uint32_t slices;                        /* of the model, one per round; 0: 1 */
     struct uw_choice guard;                 /* enum uw_guarding; words UW_GUARDS */
     double share;                           /* of the time, with period auto; 0: not given */
     double momentum;                        /* of local steps; below 0: not given */
+    bool nesterov;                          /* the steps' momentum is Nesterov's */
     const struct uw_mix_rule *rule;         /* of rule_word, set by uw_exchange_resolve */
     const struct uw_peer_schedule *peers;   /* the same; NULL: the rule's own */
     struct uw_peer_edge *edges;             /* of graph_file, read by uw_exchange_read */

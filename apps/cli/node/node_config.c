@@ -287,7 +287,8 @@ static const char *key_of(const struct uw_node_fault *fault)
                 {FIELD(slices_n), "slices"}, {FIELD(pulls_n), "pulls"},
                 {FIELD(sleep.period_us), "sleep.period"},
                 {FIELD(sleep.awake_us), "sleep.awake"}, {FIELD(samples), "shuffle"},
-                {FIELD(cell_first_n), "cell_first"}, {FIELD(members_max), "members"}};
+                {FIELD(cell_first_n), "cell_first"}, {FIELD(ranks_max), "ranks"},
+                 {FIELD(members_max), "members"}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (keys[i].field == fault->field) {
             return keys[i].key;
@@ -324,6 +325,9 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
                                       .awake_us = (uint64_t)(o->sleep_awake * 1e6)};
     uw_exchange_fill(&o->exchange, c);
+    bool all = o->exchange.ranks == 0 && o->together != UW_NODE_TOGETHER_UNSET &&
+               o->together > UW_NODE_RANKS_DEFAULT;
+    c->ranks_max = all ? o->together : c->ranks_max;
 }
 
 /* Check the options as a node's configuration. */

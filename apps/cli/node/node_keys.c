@@ -67,9 +67,12 @@ static const struct uw_opt rows[] = {
         "where gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, exchange.momentum, 0, 1, "X",
         "momentum of the steps (0.9 with qg, else 0)"),
+    ROW("nesterov", UW_OPT_FLAG, exchange.nesterov, 0, 0, NULL,
+        "Nesterov's momentum, not with qg or kgt (false)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "weight decay (0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
-        "constant, step:N:F, or cosine: 0 at the end (constant)"),
+        "constant, step:N:F, multistep:N,M:F, cosine: 0 at the end, linear, with warmup:STEPS+ in "
+        "front (constant)"),
     ROW("exchange", UW_OPT_CHOICE, exchange.mode, 0, 0, UW_NODE_MODES,
         "gossip: pull from peers, wait for nobody; allreduce: average exactly over all nodes; "
         "hierarchical: average inside a cell, its head pulls from other heads; auto: the same, "
@@ -80,12 +83,15 @@ static const struct uw_opt rows[] = {
         "name of the cell of this node (hierarchical: a cell of its own; auto: the nodes nearby)"),
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "auto|tree|doubling|halving|ring",
         "algorithm of exact averages (auto: the fastest)"),
+    ROW("ranks", UW_OPT_U32, exchange.ranks, 2, UW_NODE_RANKS_MAX, "N",
+        "most nodes of one exact average; more average in parts, whose heads pull from each other "
+        "(64, or together)"),
     ROW("head_weight", UW_OPT_U32, head_weight, 0, 0, "N",
         "the node with the highest weight leads averages: give it to one with mains power and a "
         "good link (1)"),
-    ROW("cell_first", UW_OPT_U32, cell_first, 0, 64, "N",
+    ROW("cell_first", UW_OPT_U32, cell_first, 0, 256, "N",
         "nodes that training and the first average wait for; 0: the nodes in sight (0)"),
-    ROW("together", UW_OPT_U32, together, 0, 64, "N",
+    ROW("together", UW_OPT_U32, together, 0, 256, "N",
         "number of nodes that start together and stay: averages wait for all of them, no node "
         "adopts a model; 0: nodes come and go (mpi: all ranks, else 0)"),
     ROW("gather_seconds", UW_OPT_REAL, gather_seconds, 0.1, 86400, "S",

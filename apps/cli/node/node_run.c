@@ -134,6 +134,7 @@ static int prepare(struct uw_node_work *r, int *status)
     const struct uw_mix_rule *rule = o->exchange.rule;
     bool gradients = o->average.at == UW_AVERAGE_GRADIENTS;
     const struct uw_optimizer optimizer = {.momentum = uw_exchange_momentum(&o->exchange),
+                                           .nesterov = o->exchange.nesterov,
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,

@@ -73,6 +73,8 @@ static const struct uw_opt rows[] = {
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, UW_SIM_ALGORITHMS,
         "algorithm of exact averages; ring-study: as printed in the wide-area study (auto: the "
         "fastest)"),
+    ROW("ranks", UW_OPT_U32, exchange.ranks, 2, UW_NODE_RANKS_MAX, "N",
+        "with --network events: most nodes of one exact average; more average in parts (64)"),
     ROW("model-bytes", UW_OPT_U64, model_bytes, 1, 1e12, "N",
         "with --network formula: size of the model (4 a parameter)"),
     ROW("pull-latencies", UW_OPT_U32, pull_latencies, 1, 2, "N",
@@ -101,9 +103,12 @@ static const struct uw_opt rows[] = {
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
-        "constant, cosine, linear, as --schedule of uwasa train (constant)"),
+        "constant, step:N:F, multistep:N,M:F, cosine, linear, with warmup:STEPS+ in front, as "
+        "--schedule of uwasa train (constant)"),
     ROW("momentum", UW_OPT_REAL, exchange.momentum, 0, 1, "X",
         "momentum of the steps (0.9 with qg, else 0)"),
+    ROW("nesterov", UW_OPT_FLAG, exchange.nesterov, 0, 0, NULL,
+        "Nesterov's momentum, not with qg or kgt"),
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "weight decay (0)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of weights, samples and network (1)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",

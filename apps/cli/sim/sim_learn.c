@@ -23,6 +23,7 @@ static int plan_job(struct uw_sim *s, struct uw_job *job)
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,
                                .momentum = uw_exchange_momentum(&o->exchange),
+                               .nesterov = o->exchange.nesterov,
                                .weight_decay = (float)o->weight_decay,
                                .frozen = rule->frozen},
                  .mixing_velocity = rule->velocity}};

@@ -297,6 +297,7 @@ static cJSON *start_event(const struct uw_sim_report *r, uint32_t params_n)
                    o->exchange.rule->frozen ? uw_exchange_momentum_qg(&o->exchange)
                    : o->exchange.momentum > 0.0 ? (float)o->exchange.momentum
                                                 : 0.0f);
+    cJSON_AddBoolToObject(ev, "nesterov", o->exchange.nesterov);
     UW_EVENT_NUMBERS(ev, {"weight_decay", o->weight_decay},
                      {"steps", r->steps != UW_SIM_STEPS_ENDLESS ? (double)r->steps : 0.0},
                      {"steps_per_epoch", (double)r->per_epoch}, {"step_seconds", step_s},

@@ -99,6 +99,10 @@ struct uw_node_config {
                                        never towards other cells */
     uint32_t near_us;               /* round-trip time that counts as near, before costs are known;
                                        0: 5 ms */
+    uint32_t ranks_max;             /* most nodes of an average, 2 to UW_NODE_RANKS_MAX; fewer where
+                                       messages are short, 46 at 256 bytes. Larger cells average in
+                                       parts; for UW_NODE_ALLREDUCE a node takes a vector more if
+                                       members_max is above. 0: 64 */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: the live ones */
     bool together;                  /* all nodes start together and stay: averages wait for all live
                                        ones */
@@ -120,9 +124,9 @@ struct uw_node_config {
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
     bool guard;                     /* refuse peers' models that are further away than usual */
-    bool guard_averages;            /* with guard: also averages, but not of gradients and not while
-                                       there is another cell. Without a reliable link it takes
-                                       memory as the model */
+    bool guard_averages;            /* with guard: also averages, but not of gradients, nor with a
+                                       period below 5, nor while there is another cell. Without a
+                                       reliable link it takes memory as the model */
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     const struct uw_peer_graph *graph;      /* for uw_peer_schedule_graph; borrowed */
     uint32_t pulls_n;               /* pulls of T steps, each a round of the schedule, one after the
@@ -176,9 +180,8 @@ struct uw_node_config {
  * 2 size_n for rules over pairs, else 0. */
 uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
-#define UW_NODE_RANKS_MAX 64u       /* ranks of an average; 46 where messages have 256 bytes. Larger
-                                       cells average in parts; for UW_NODE_ALLREDUCE a node takes a
-                                       vector more if members_max is above */
+#define UW_NODE_RANKS_MAX 256u
+#define UW_NODE_RANKS_DEFAULT 64u
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {
