@@ -54,8 +54,9 @@ static int read_cifar10(struct uw_dataset *base, uint64_t index, float *x, uint3
         index -= d->records_n[file++];
     }
     const struct uw_file *f = &d->files[file];
-    int rc = uw_file_read_label(f, index * RECORD_BYTES, CLASSES, label);
-    return rc < 0 ? rc : uw_file_read_values(f, index * RECORD_BYTES + 1, false, x, PIXELS_N);
+    int rc = uw_file_read_label(f, index * RECORD_BYTES, UW_FILE_U8, CLASSES, label);
+    return rc < 0 ? rc : uw_file_read_values(f, index * RECORD_BYTES + 1, UW_FILE_U8, x,
+                                             PIXELS_N);
 }
 
 static const struct uw_dataset_ops cifar10_ops = {.name = "cifar10", .read = read_cifar10};

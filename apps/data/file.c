@@ -112,29 +112,65 @@ int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error
                         (unsigned long long)offset);
 }
 
-int uw_file_read_label(const struct uw_file *f, uint64_t offset, uint32_t classes, uint32_t *label)
+uint32_t uw_file_type_bytes(uint8_t type)
 {
-    uint8_t byte;
-    int rc = uw_file_read(f, offset, &byte, 1);
-    if (rc < 0 || byte >= classes) {
+    switch ((enum uw_file_type)type) {
+    case UW_FILE_U8:
+    case UW_FILE_I8: return 1;
+    case UW_FILE_I16: return 2;
+    case UW_FILE_I32:
+    case UW_FILE_F32: return 4;
+    case UW_FILE_F64: return 8;
+    default: return 0;
+    }
+}
+
+/* A big-endian number of so many bytes. */
+static uint64_t bits_at(const uint8_t *b, uint32_t bytes)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < bytes; i++) {
+        bits = bits << 8 | b[i];
+    }
+    return bits;
+}
+
+static float value_at(const uint8_t *b, enum uw_file_type type)
+{
+    uint64_t bits = bits_at(b, uw_file_type_bytes(type));
+    uint32_t half = (uint32_t)bits;
+    double wide;
+    float x;
+    switch (type) {
+    case UW_FILE_U8: return (float)half / 255.0f;
+    case UW_FILE_I8: return (float)(int8_t)half;
+    case UW_FILE_I16: return (float)(int16_t)half;
+    case UW_FILE_I32: return (float)(int32_t)half;
+    case UW_FILE_F64: memcpy(&wide, &bits, sizeof wide); return (float)wide;
+    case UW_FILE_F32:
+    default: memcpy(&x, &half, sizeof x); return x;
+    }
+}
+
+int uw_file_read_label(const struct uw_file *f, uint64_t offset, enum uw_file_type type,
+                       uint32_t classes, uint32_t *label)
+{
+    uint8_t block[8];
+    uint32_t bytes = uw_file_type_bytes(type);
+    int rc = uw_file_read(f, offset, block, bytes);
+    uint64_t value = rc < 0 ? 0 : bits_at(block, bytes);    /* a negative one is large */
+    if (rc < 0 || value >= classes) {
         return UW_ERR_IO;
     }
-    *label = byte;
+    *label = (uint32_t)value;
     return UW_OK;
 }
 
-static float float_at(const uint8_t *b)
-{
-    uint32_t bits = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-int uw_file_read_values(const struct uw_file *f, uint64_t offset, bool floats, float *x, size_t n)
+int uw_file_read_values(const struct uw_file *f, uint64_t offset, enum uw_file_type type, float *x,
+                        size_t n)
 {
     uint8_t block[BLOCK_BYTES];
-    size_t bytes = floats ? 4 : 1;
+    size_t bytes = uw_file_type_bytes(type);
     for (size_t done = 0, part; done < n; done += part) {
         part = n - done < BLOCK_BYTES / bytes ? n - done : BLOCK_BYTES / bytes;
         int rc = uw_file_read(f, offset + done * bytes, block, part * bytes);
@@ -142,14 +178,11 @@ int uw_file_read_values(const struct uw_file *f, uint64_t offset, bool floats, f
             return rc;
         }
         float *to = x + done;
-        if (floats) {
-            for (size_t i = 0; i < part; i++) {
-                to[i] = float_at(&block[4 * i]);
-            }
-        } else {
-            for (size_t i = 0; i < part; i++) {
-                to[i] = (float)block[i] / 255.0f;
-            }
+        for (size_t i = 0; type == UW_FILE_U8 && i < part; i++) {
+            to[i] = (float)block[i] / 255.0f;
+        }
+        for (size_t i = 0; type != UW_FILE_U8 && i < part; i++) {
+            to[i] = value_at(&block[bytes * i], type);
         }
     }
     return UW_OK;

@@ -40,13 +40,24 @@ int uw_file_load(const struct uw_file *f, uint8_t **bytes, struct uw_error *err)
 /* The sentence for a failed uw_file_read. Returns UW_ERR_IO. */
 int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error *err);
 
-/* Read one byte, a label that was below `classes` when the file was opened. Returns UW_OK or
- * UW_ERR_IO (also if the file has changed since). */
-int uw_file_read_label(const struct uw_file *f, uint64_t offset, uint32_t classes, uint32_t *label);
+/* Types of values, big-endian; the numbers are those of IDX. */
+enum uw_file_type {
+    UW_FILE_U8 = 0x08, UW_FILE_I8 = 0x09, UW_FILE_I16 = 0x0b, UW_FILE_I32 = 0x0c,
+    UW_FILE_F32 = 0x0d, UW_FILE_F64 = 0x0e
+};
 
-/* Read n values as floats: unsigned bytes, divided by 255, or big-endian IEEE floats. Returns UW_OK
+/* Bytes of a value; 0: there is no such type. */
+uint32_t uw_file_type_bytes(uint8_t type);
+
+/* Read a whole number, a label that was below `classes` when the file was opened. Returns UW_OK or
+ * UW_ERR_IO (also if the file has changed since). */
+int uw_file_read_label(const struct uw_file *f, uint64_t offset, enum uw_file_type type,
+                       uint32_t classes, uint32_t *label);
+
+/* Read n values as floats: unsigned bytes are divided by 255, others are as they are. Returns UW_OK
  * or UW_ERR_IO. */
-int uw_file_read_values(const struct uw_file *f, uint64_t offset, bool floats, float *x, size_t n);
+int uw_file_read_values(const struct uw_file *f, uint64_t offset, enum uw_file_type type, float *x,
+                        size_t n);
 
 /* Safe on a zeroed struct and twice. */
 void uw_file_close(struct uw_file *f);

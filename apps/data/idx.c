@@ -3,7 +3,10 @@
 
 #include <stdbool.h>
 
-enum { RANK_MAX = 4, TYPE_BYTE = 0x08, TYPE_FLOAT = 0x0d, LABELS_AT = 8 };
+enum { RANK_MAX = 4, LABELS_AT = 8 };
+
+#define LABELS_N 1024u              /* read at a time */
+#define CLASSES_MAX 65536u          /* more means that the values are no labels */
 
 /* Limit of values in a sample: more means a damaged header. */
 #define SAMPLE_MAX_N (1u << 24)
@@ -32,10 +35,11 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
     }
     h->type = start[2];
     h->rank = start[3];
-    if (h->type != TYPE_BYTE && h->type != TYPE_FLOAT) {
+    h->value_bytes = uw_file_type_bytes(h->type);
+    if (h->value_bytes == 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "%.120s: byte 2: type 0x%02x; 0x08 (unsigned bytes) and 0x0d (floats) "
-                            "can be read",
+                            "%.120s: byte 2: type 0x%02x; 0x08 (unsigned bytes), 0x09, 0x0b, 0x0c "
+                            "(8, 16, 32 bits), 0x0d (floats) and 0x0e (doubles) can be read",
                             f->path, h->type);
     }
     if (h->rank == 0 || h->rank > RANK_MAX) {
@@ -44,7 +48,6 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
                             "([N][C][H][W]) can be read",
                             f->path, h->rank);
     }
-    h->value_bytes = h->type == TYPE_BYTE ? 1 : 4;
     h->values_at = sizeof start + 4u * h->rank;
     if (f->bytes < h->values_at) {
         return uw_error_set(err, UW_ERR_CORRUPT,
@@ -109,38 +112,62 @@ static int open_images(struct uw_idx *d, const char *path, const char *hint, str
     d->base.height = h.dim[h.rank - 2];
     d->base.width = h.dim[h.rank - 1];
     d->images_at = h.values_at;
-    d->is_float = h.type == TYPE_FLOAT;
+    d->type = (enum uw_file_type)h.type;
     return rc;
+}
+
+/* Read n labels from the one at `at` on, with the sign of their type. */
+static int read_labels(const struct uw_idx *d, uint32_t at, int32_t *label, uint32_t n)
+{
+    uint8_t block[4u * LABELS_N];
+    uint32_t bytes = uw_file_type_bytes((uint8_t)d->label_type);
+    uint64_t from = LABELS_AT + (uint64_t)at * bytes;
+    if (uw_file_read(&d->labels, from, block, (size_t)n * bytes) < 0) {
+        return UW_ERR_IO;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t *b = &block[i * bytes];
+        label[i] = d->label_type == UW_FILE_U8    ? b[0]
+                   : d->label_type == UW_FILE_I8  ? (int8_t)b[0]
+                   : d->label_type == UW_FILE_I16 ? (int16_t)(b[0] << 8 | b[1])
+                                                  : (int32_t)((uint32_t)b[0] << 24 |
+                                                              (uint32_t)b[1] << 16 |
+                                                              (uint32_t)b[2] << 8 | b[3]);
+    }
+    return UW_OK;
 }
 
 static int check_labels(struct uw_idx *d, const struct uw_idx_labels *known, struct uw_error *err)
 {
-    uint8_t block[4096];
-    uint32_t largest = 0, least = UINT8_MAX;
-    for (uint32_t at = 0; at < d->base.samples_n; at += sizeof block) {
+    int32_t label[LABELS_N], largest = 0, least = INT32_MAX;
+    uint32_t bytes = uw_file_type_bytes((uint8_t)d->label_type);
+    bool open = known->classes == 0;
+    int64_t first = open ? 0 : known->first;
+    int64_t last = open ? (int64_t)CLASSES_MAX - 1 : first + known->classes - 1;
+    for (uint32_t at = 0; at < d->base.samples_n; at += LABELS_N) {
         uint32_t left = d->base.samples_n - at;
-        uint32_t part = left < sizeof block ? left : (uint32_t)sizeof block;
-        if (uw_file_read(&d->labels, LABELS_AT + at, block, part) < 0) {
-            return uw_file_read_error(&d->labels, LABELS_AT + at, err);
+        uint32_t part = left < LABELS_N ? left : LABELS_N;
+        if (read_labels(d, at, label, part) < 0) {
+            return uw_file_read_error(&d->labels, LABELS_AT + (uint64_t)at * bytes, err);
         }
         for (uint32_t i = 0; i < part; i++) {
-            if (known->classes != 0 &&
-                (block[i] < known->first || block[i] - known->first >= known->classes)) {
+            if (label[i] < first || label[i] > last) {
                 return uw_error_set(err, UW_ERR_CORRUPT,
-                                    "%.140s: byte %u: label %u; %u .. %u are allowed",
-                                    d->labels.path, LABELS_AT + at + i, block[i],
-                                    (unsigned)known->first,
-                                    (unsigned)(known->first + known->classes - 1u));
+                                    "%.140s: byte %llu: label %ld; %lld .. %lld are allowed",
+                                    d->labels.path,
+                                    (unsigned long long)(LABELS_AT + ((uint64_t)at + i) * bytes),
+                                    (long)label[i], (long long)first, (long long)last);
             }
-            largest = block[i] > largest ? block[i] : largest;
-            least = block[i] < least ? block[i] : least;
+            largest = label[i] > largest ? label[i] : largest;
+            least = label[i] < least ? label[i] : least;
         }
     }
-    bool counted = known->classes == 0 && least == 1 && largest == known->outputs;
+    bool counted = open && least == 1 && (uint32_t)largest == known->outputs;
     d->first_label = counted ? 1 : known->first;
-    d->least_label = least;
-    largest = largest > d->first_label ? largest - d->first_label : 1;
-    d->base.classes = known->classes != 0 ? known->classes : largest + 1;
+    d->least_label = (uint32_t)least;
+    uint32_t most = (uint32_t)largest;
+    most = most > d->first_label ? most - d->first_label : 1;
+    d->base.classes = known->classes != 0 ? known->classes : most + 1;
     return UW_OK;
 }
 
@@ -151,10 +178,12 @@ static int open_labels(struct uw_idx *d, const char *path, const char *hint, str
     if (rc < 0 || (rc = read_header(&d->labels, &h, err)) < 0) {
         return rc;
     }
-    if (h.rank != 1 || h.type != TYPE_BYTE) {
+    d->label_type = (enum uw_file_type)h.type;
+    bool whole = d->label_type != UW_FILE_F32 && d->label_type != UW_FILE_F64;
+    if (h.rank != 1 || !whole) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "%.140s: byte 2: type 0x%02x with %u dimensions; labels are unsigned "
-                            "bytes (0x08) with 1",
+                            "%.140s: byte 2: type 0x%02x with %u dimensions; labels are whole "
+                            "numbers of 8, 16 or 32 bits (0x08, 0x09, 0x0b, 0x0c) with 1",
                             path, h.type, h.rank);
     }
     rc = check_size(&d->labels, &h, err);
@@ -172,14 +201,15 @@ static int read_idx(struct uw_dataset *base, uint64_t index, float *x, uint32_t 
         return UW_ERR_INVALID;
     }
     size_t n = (size_t)base->channels * base->height * base->width;
-    uint64_t at = d->images_at + index * n * (d->is_float ? 4 : 1);
-    int rc = uw_file_read_label(&d->labels, LABELS_AT + index, base->classes + d->first_label,
-                                label);
+    uint64_t at = d->images_at + index * n * uw_file_type_bytes((uint8_t)d->type);
+    uint64_t label_at = LABELS_AT + index * uw_file_type_bytes((uint8_t)d->label_type);
+    int rc = uw_file_read_label(&d->labels, label_at, d->label_type,
+                                base->classes + d->first_label, label);
     if (rc == UW_OK && *label < d->first_label) {
         rc = UW_ERR_IO;         /* the file has changed */
     }
     *label -= rc == UW_OK ? d->first_label : 0;
-    return rc < 0 ? rc : uw_file_read_values(&d->images, at, d->is_float, x, n);
+    return rc < 0 ? rc : uw_file_read_values(&d->images, at, d->type, x, n);
 }
 
 static const struct uw_dataset_ops idx_ops = {.name = "idx", .read = read_idx};

@@ -37,7 +37,7 @@ struct uw_idx {
     uint32_t first_label;       /* of class 0 */
     uint32_t least_label;
     uint64_t images_at;         /* byte of the first value */
-    bool is_float;
+    enum uw_file_type type, label_type;
 };
 
 /* Open a pair and check headers, sizes and every label.

@@ -89,18 +89,34 @@ static void diloco_end(const struct uw_mix_constants *c, uint32_t n, const float
     }
 }
 
-static void kgt_pair(float weight, uint32_t n, const float *z, float *x, float *m,
-                     const float *x_peer, const float *z_peer)
+/* With the mean of two, the weight may be above 1. */
+static void mix_pair(float weight, uint32_t n, const float *x_peer, float *x)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        m[i] += weight * (z_peer[i] - z[i]);
-    }
     if (weight <= 1.0f) {
         uw_mix_chunk(weight, n, x_peer, x);
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
         x[i] += weight * (x_peer[i] - x[i]);
+    }
+}
+
+static void kgt_pair(float weight, uint32_t n, const float *z, float *x, float *m,
+                     const float *x_peer, const float *z_peer, float lr_sum)
+{
+    (void)lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] += weight * (z_peer[i] - z[i]);
+    }
+    mix_pair(weight, n, x_peer, x);
+}
+
+static void updates_pair(float weight, uint32_t n, const float *z, float *x, float *m,
+                         const float *x_peer, const float *z_peer, float lr_sum)
+{
+    (void)m, (void)x_peer;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += weight * lr_sum * (z[i] - z_peer[i]);
     }
 }
 
@@ -131,9 +147,15 @@ const struct uw_mix_rule uw_mix_kgt = {.name = "kgt",
                                        .velocity = true,
                                        .frozen = true,
                                        .pair = kgt_pair};
+const struct uw_mix_rule uw_mix_updates = {.name = "updates",
+                                           .over = UW_MIX_OVER_PAIRS,
+                                           .velocity = true,
+                                           .frozen = true,
+                                           .pair = updates_pair};
 
 const struct uw_mix_rule *const uw_mix_rules[] = {
-    &uw_mix_none, &uw_mix_qg, &uw_mix_noloco, &uw_mix_slowmo, &uw_mix_diloco, &uw_mix_kgt, NULL};
+    &uw_mix_none, &uw_mix_qg, &uw_mix_noloco, &uw_mix_slowmo, &uw_mix_diloco, &uw_mix_kgt,
+    &uw_mix_updates, NULL};
 
 const struct uw_mix_rule *uw_mix_find(const char *name)
 {
@@ -340,11 +362,14 @@ void uw_mix_pair(const struct uw_mix_rule *rule, float weight, const struct uw_p
     float share = weight != 0.0f ? 2.0f * weight : 1.0f;
     for (uint32_t i = 0; i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
-        for (uint32_t done_n = 0; done_n < g->size_n; done_n += BLOCK_N) {
+        if (g->statistic) {
+            mix_pair(share, g->size_n, v + g->offset_n, p->x + g->offset_n);
+        }
+        for (uint32_t done_n = 0; !g->statistic && done_n < g->size_n; done_n += BLOCK_N) {
             uint32_t at = g->offset_n + done_n;
             uint32_t n = g->size_n - done_n < BLOCK_N ? g->size_n - done_n : BLOCK_N;
             part_of_z(g, at, n, s, p->x, lr_sum, z);
-            rule->pair(share, n, z, p->x + at, m + at, v + at, v + p->size_n + at);
+            rule->pair(share, n, z, p->x + at, m + at, v + at, v + p->size_n + at, lr_sum);
         }
     }
 }

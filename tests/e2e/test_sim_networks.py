@@ -125,6 +125,26 @@ class Networks(unittest.TestCase):
             self.assertGreater(done["test_accuracy"], 0.6, flags)
             self.assertGreater(done["pulls_cut"], 0)
 
+    def test_models_are_tested_after_their_exchange_if_wanted(self):
+        for flags in (("--exchange", "allreduce"),
+                      ("--pull-waits", "--momentum-rule", "none"),
+                      ("--network", "events", "--exchange", "allreduce", "--step-seconds", "0.5")):
+            spread = {}
+            for mixed in ((), ("--eval-mixed",)):
+                run = subprocess.run(
+                    [PROGRAM, "sim", "--model", "mlp", "--nodes", "2", "--network", "formula",
+                     "--period", "5", "--steps", "11", "--step-seconds", "0.05", "--start-spread",
+                     "0", "--skew", "sorted", "--eval-steps", "5", "--eval-epochs", "0", "--json",
+                     "-", *flags, *mixed],
+                    capture_output=True, text=True, timeout=120, check=False)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                tests = [e for e in map(json.loads, run.stdout.splitlines())
+                         if e["event"] == "eval"]
+                self.assertEqual([e["steps"] for e in tests], [5, 10])
+                spread[mixed] = [e["consensus_distance"] for e in tests]
+            self.assertGreater(min(spread[()]), 0)
+            self.assertLess(max(spread[("--eval-mixed",)]), 1e-6 * min(spread[()]))
+
     def test_what_one_network_does_not_have_is_said(self):
         for flags, said in (
                 (("--model-bytes", "5"), "--model-bytes"),

@@ -57,6 +57,63 @@ static void test_idx_floats_of_rank_4_are_taken_as_they_are(void **state)
     uw_data_close(&d);
 }
 
+/* Two values of each type: -2 (254 bytes of 255 in unsigned ones) and 3. */
+static void test_idx_values_of_every_type_are_read(void **state)
+{
+    static const struct {
+        uint8_t type, bytes, value[16];
+        float first, second;
+    } types[] = {
+        {0x08, 1, {254, 3}, 254.0f / 255.0f, 3.0f / 255.0f},
+        {0x09, 1, {254, 3}, -2.0f, 3.0f},
+        {0x0b, 2, {255, 254, 0, 3}, -2.0f, 3.0f},
+        {0x0c, 4, {255, 255, 255, 254, 0, 0, 0, 3}, -2.0f, 3.0f},
+        {0x0d, 4, {0xc0, 0, 0, 0, 0x40, 0x40}, -2.0f, 3.0f},
+        {0x0e, 8, {0xc0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x08}, -2.0f, 3.0f}};
+    static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        uint8_t file[32] = {0, 0, types[i].type, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2};
+        memcpy(file + 16, types[i].value, sizeof types[i].value);
+        write_file("images", file, 16u + 2u * types[i].bytes);
+        write_file("labels", labels, sizeof labels);
+        struct uw_data d = open_good(idx_spec(), NULL);
+        expect_sample(&d, 0, (float[]){types[i].first, types[i].second}, 1);
+        uw_data_close(&d);
+    }
+}
+
+/* More classes than a byte has: labels of 16 and of 32 bits. */
+static void test_idx_labels_of_every_size_are_read(void **state)
+{
+    static const uint8_t of_16[] = {0, 0, 0x0b, 1, 0, 0, 0, 2, 3, 231, 1, 0};
+    static const uint8_t of_32[] = {0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 3, 231, 0, 0, 1, 0};
+    static const uint8_t of_8[] = {0, 0, 9, 1, 0, 0, 0, 2, 4, 0};
+    static const uint8_t below[] = {0, 0, 0x0b, 1, 0, 0, 0, 2, 0, 1, 255, 255};
+    static const uint8_t above[] = {0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 1, 0, 0};
+    static const uint8_t floats[] = {0, 0, 0x0d, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0};
+    (void)state;
+    write_pair();
+    for (uint32_t i = 0; i < 2; i++) {
+        write_file("labels", i == 0 ? of_16 : of_32, i == 0 ? sizeof of_16 : sizeof of_32);
+        struct uw_data d = open_good(idx_spec(), NULL);
+        assert_int_equal(d.base->classes, 1000);
+        expect_sample(&d, 0, (float[]){0.0f, 51.0f / 255.0f, 1.0f}, 999);
+        expect_sample(&d, 1, (float[]){1.0f / 255.0f, 2.0f / 255.0f, 3.0f / 255.0f}, 256);
+        uw_data_close(&d);
+    }
+    write_file("labels", of_8, sizeof of_8);
+    struct uw_data d = open_good(idx_spec(), NULL);
+    assert_int_equal(d.base->classes, 5);
+    uw_data_close(&d);
+    write_file("labels", below, sizeof below);
+    expect_error(idx_spec(), UW_ERR_CORRUPT, "byte 10: label -1");
+    write_file("labels", above, sizeof above);
+    expect_error(idx_spec(), UW_ERR_CORRUPT, "byte 12: label 65536");
+    write_file("labels", floats, sizeof floats);
+    expect_error(idx_spec(), UW_ERR_UNSUPPORTED, "labels are whole");
+}
+
 static void test_idx_large_sample_crosses_every_block_border(void **state)
 {
     (void)state;
@@ -110,7 +167,7 @@ static void test_idx_damaged_headers_name_the_byte(void **state)
 {
     (void)state;
     damage_image(0, 9, UW_ERR_CORRUPT, "byte 0");
-    damage_image(2, 0x0b, UW_ERR_UNSUPPORTED, "byte 2: type 0x0b");
+    damage_image(2, 0x0a, UW_ERR_UNSUPPORTED, "byte 2: type 0x0a");
     damage_image(3, 0, UW_ERR_UNSUPPORTED, "byte 3: 0 dimensions");
     damage_image(3, 5, UW_ERR_UNSUPPORTED, "byte 3: 5 dimensions");
     damage_image(3, 2, UW_ERR_UNSUPPORTED, "byte 3: 2 dimensions");
@@ -132,7 +189,7 @@ static void test_idx_labels_that_do_not_fit_are_refused(void **state)
     write_file("labels", three, sizeof three);
     expect_error(idx_spec(), UW_ERR_MISMATCH, "3 labels for the 2 images");
     write_file("labels", two_images, sizeof two_images);
-    expect_error(idx_spec(), UW_ERR_UNSUPPORTED, "labels are unsigned bytes");
+    expect_error(idx_spec(), UW_ERR_UNSUPPORTED, "labels are whole");
     unlink(at("labels"));
     expect_error(idx_spec(), UW_ERR_NOTFOUND, "labels: not there");
     expect_error("idx:one", UW_ERR_INVALID, "idx:IMAGES,LABELS");
@@ -330,6 +387,8 @@ int main(void)
         cmocka_unit_test_teardown(test_packed_files_are_read_unpacked, empty_folder),
         cmocka_unit_test_teardown(test_idx_bytes_are_divided_by_255, empty_folder),
         cmocka_unit_test_teardown(test_idx_floats_of_rank_4_are_taken_as_they_are, empty_folder),
+        cmocka_unit_test_teardown(test_idx_values_of_every_type_are_read, empty_folder),
+        cmocka_unit_test_teardown(test_idx_labels_of_every_size_are_read, empty_folder),
         cmocka_unit_test_teardown(test_idx_large_sample_crosses_every_block_border, empty_folder),
         cmocka_unit_test_teardown(test_idx_every_truncation_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_idx_damaged_headers_name_the_byte, empty_folder),

@@ -10,14 +10,14 @@ static void test_pair_is_its_equation(void **state)
     (void)state;
     float z[3] = {1.0f, -2.0f, 0.5f}, x[3] = {1.0f, 2.0f, 3.0f}, m[3] = {0.0f, 1.0f, -1.0f};
     const float z_peer[3] = {2.0f, 2.0f, -0.5f}, x_peer[3] = {5.0f, -2.0f, 3.0f};
-    uw_mix_kgt.pair(0.25f, 3, z, x, m, x_peer, z_peer);
+    uw_mix_kgt.pair(0.25f, 3, z, x, m, x_peer, z_peer, 1.0f);
     const float x_want[3] = {2.0f, 1.0f, 3.0f}, m_want[3] = {0.25f, 2.0f, -1.25f};
     for (uint32_t i = 0; i < 3; i++) {
         assert_float_equal(x[i], x_want[i], 0.0);
         assert_float_equal(m[i], m_want[i], 0.0);
     }
     float far[1] = {1.0f}, one[1] = {3.0f}, none[1] = {0.0f};
-    uw_mix_kgt.pair(1.5f, 1, none, far, m, one, none);
+    uw_mix_kgt.pair(1.5f, 1, none, far, m, one, none, 1.0f);
     assert_float_equal(far[0], 4.0f, 0.0);      /* x and its share of what parts it from x_peer */
     uw_mix_mean_gradient(3, x, x_peer, 0.5f, z);
     assert_float_equal(z[0], -6.0f, 0.0);
@@ -73,11 +73,44 @@ static void test_mean_of_two_vectors_is_a_pair(void **state)
     }
 }
 
+/* Each side changes by the mean of what both sides' steps changed; parameters stay apart, and
+ * running statistics meet. */
+static void test_updates_are_exchanged_and_parameters_are_not(void **state)
+{
+    (void)state;
+    float s[2][4] = {{1.0f, -2.0f, 3.0f, 4.0f}, {5.0f, 1.0f, 0.5f, 8.0f}}, m[4] = {0.0f};
+    const float update[2][3] = {{0.25f, -0.5f, 1.0f}, {-0.75f, 0.5f, 0.0f}};
+    float x[2][4], v[2][8], mean[8];
+    const struct uw_segment segments[2] = {
+        {.name = "w", .size_n = 3}, {.name = "var", .offset_n = 3, .size_n = 1, .statistic = true}};
+    struct uw_params p[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        p[i] = (struct uw_params){.x = x[i], .size_n = 4, .segments = segments, .segments_n = 2};
+        memcpy(x[i], s[i], sizeof x[i]);
+        for (uint32_t k = 0; k < 3; k++) {
+            x[i][k] += update[i][k];
+        }
+        uw_mix_pair_vector(&p[i], s[i], 0.5f, v[i]);
+    }
+    for (uint32_t k = 0; k < 8; k++) {
+        mean[k] = 0.5f * (v[0][k] + v[1][k]);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uw_mix_pair(&uw_mix_updates, 0.0f, &p[i], s[i], mean, m, 0.5f);
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_float_equal(x[i][k], s[i][k] + 0.5f * (update[0][k] + update[1][k]), 1e-6);
+            assert_float_equal(m[k], 0.0f, 0.0);
+        }
+        assert_float_equal(x[i][3], 6.0f, 0.0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_is_its_equation),
         cmocka_unit_test(test_mean_of_two_vectors_is_a_pair),
+        cmocka_unit_test(test_updates_are_exchanged_and_parameters_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

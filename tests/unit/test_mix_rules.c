@@ -195,8 +195,8 @@ static void test_gradient_tracking_finds_the_common_optimum(void **state)
                 struct tracker *b = &node[uw_rng_permute(key, NODES, i + 1u)];
                 float x = a->x;
                 if (tracking != 0) {
-                    uw_mix_kgt.pair(0.5f, 1, &a->z, &a->x, &a->m, &b->x, &b->z);
-                    uw_mix_kgt.pair(0.5f, 1, &b->z, &b->x, &b->m, &x, &a->z);
+                    uw_mix_kgt.pair(0.5f, 1, &a->z, &a->x, &a->m, &b->x, &b->z, 1.0f);
+                    uw_mix_kgt.pair(0.5f, 1, &b->z, &b->x, &b->m, &x, &a->z, 1.0f);
                 } else {
                     uw_mix_chunk(0.5f, 1, &b->x, &a->x);
                     uw_mix_chunk(0.5f, 1, &x, &b->x);

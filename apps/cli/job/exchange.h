@@ -15,7 +15,7 @@
 #define UW_PEER_SCHEDULES \
     "random|matching|exponential|dissemination|hypercube|base2|ring|chain|torus|tree"
 #define UW_EXCHANGES UW_NODE_MODES "|" UW_GOSSIP_KINDS
-#define UW_MOMENTUM_RULES "qg|noloco|slowmo|diloco|kgt|none"    /* uw_mix_find */
+#define UW_MOMENTUM_RULES "qg|noloco|slowmo|diloco|kgt|updates|none"    /* uw_mix_find */
 #define UW_GUARDS "off|pulls|all"
 #define UW_PERIOD_MOST 1e9
 #define UW_PULLS_MOST 16

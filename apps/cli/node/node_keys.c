@@ -63,8 +63,9 @@ static const struct uw_opt rows[] = {
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("momentum_rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,
         "qg: quasi-global momentum; noloco: over whole rounds; slowmo, diloco: over whole rounds "
-        "of averages; kgt: gradient tracking over pairs; none: of the steps alone (qg; none "
-        "where gradients are averaged)"),
+        "of averages; kgt: gradient tracking over pairs; updates: pairs exchange what steps "
+        "changed, no parameters, as GossipGraD; none: of the steps alone (qg; none where "
+        "gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, exchange.momentum, 0, 1, "X",
         "momentum of the steps (0.9 with qg, else 0)"),
     ROW("nesterov", UW_OPT_FLAG, exchange.nesterov, 0, 0, NULL,

@@ -49,6 +49,7 @@ struct uw_sim_options {
     uint32_t eval_epochs;                   /* between tests; 0: none */
     double eval_seconds;                    /* between additional tests; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
+    bool eval_mixed;                        /* a test is after the exchange that follows the step */
     uint64_t pull_window;
     double timeline;                        /* report exchanges in the first seconds; 0: none */
     const char *checkpoint, *resume;        /* files; NULL: none */

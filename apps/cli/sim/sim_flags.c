@@ -56,7 +56,9 @@ static const struct uw_opt rows[] = {
     ROW("pulls", UW_OPT_U32, exchange.pulls, 1, UW_PULLS_MOST, "N",
         "pulls of a round, one after the other, each from the next peer of the schedule (1)"),
     ROW("momentum-rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,
-        "what a round does besides averaging (qg)"),
+        "what a round does besides averaging: qg, quasi-global momentum; noloco, slowmo, diloco, "
+        "outer momentum; kgt, gradient tracking over pairs; updates, pairs exchange what steps "
+        "changed and no parameters, as GossipGraD (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
         "bits a second that each node can send; receiving is not limited; 0: unlimited "
         "(1000000000)"),
@@ -121,6 +123,9 @@ static const struct uw_opt rows[] = {
     ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
         "also test every S virtual seconds; 0: off (0)"),
     ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "also test every N steps; 0: off (0)"),
+    ROW("eval-mixed", UW_OPT_FLAG, eval_mixed, 0, 0, NULL,
+        "test after the exchange that follows a step, where nodes wait for it: averages, pairs, "
+        "--pull-waits; else models are tested at the end of the step"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
         "threads that compute steps of nodes; results do not depend on it (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
@@ -167,7 +172,7 @@ static const char *const facts[] = {
     [UW_SIM_FLAG_NO_KEY] = OF_PROCESS "nodes|cell-nodes|bandwidth|latency|loss|step-seconds|",
     [UW_SIM_FLAG_FREE] = OF_PROCESS "label|profile|threads|per-node|checkpoint|checkpoint-seconds|"
                          "timeline|eval-samples|eval-nodes|eval-epochs|eval-seconds|eval-steps|"
-                         "until-accuracy|",
+                         "eval-mixed|until-accuracy|",
     [UW_SIM_FLAG_UNTOLD] = OF_PROCESS "label|profile|threads|per-node|checkpoint|"
                            "checkpoint-seconds|epochs|"};
 

@@ -277,7 +277,7 @@ void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
     l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
     l->computed = l->handed = false;
-    l->held = uw_sim_report_near(&s->report, l->step);
+    l->held = s->due || uw_sim_report_near(&s->report, l->step);
     if (l->held) {
         s->held[s->held_n++] = l->place;
     }

@@ -371,6 +371,16 @@ static bool past_the_end(const struct uw_sim *s)
     return limit_us > 0.0 && (double)(s->world.now_us - s->world.start_us) >= limit_us;
 }
 
+/* Does an exchange keep a node from training? */
+static bool some_wait(const struct uw_sim *s)
+{
+    uint32_t i = 0;
+    while (i < s->o->nodes && !s->world.nodes[i].waits) {
+        i++;
+    }
+    return i < s->o->nodes;
+}
+
 /* Handle a node whose step, average or wait has ended. */
 static int turn(struct uw_sim *s, struct uw_world_node *n)
 {
@@ -384,13 +394,17 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     }
     int rc = trained ? uw_sim_end_step(s, l) : UW_OK;
     rc = rc < 0 ? rc : after_step(s, n, trained);
-    if (rc < 0 || !trained) {
+    if (rc < 0 || (!trained && !s->due)) {
         return rc;
     }
-    bool goes_on = uw_sim_report_step(&s->report, s->least, s->scored ? &s->score : NULL);
+    bool goes_on = !trained || uw_sim_report_step(&s->report, s->least,
+                                                  s->scored ? &s->score : NULL);
     const struct uw_sim_report before = s->report;
-    bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, s->least);
-    rc = due ? test_now(s, &before) : UW_OK;
+    s->due = s->due || (s->least < s->report.steps && uw_sim_report_due(&s->report, s->least));
+    if (s->due && !(s->o->eval_mixed && some_wait(s))) {
+        s->due = false;
+        rc = test_now(s, &before);
+    }
     s->ended = s->ended || !goes_on || past_the_end(s);
     if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
         return uw_error_set(&s->err, UW_ERR_TOOBIG, "step %llu: no more than %g virtual seconds "

@@ -88,6 +88,7 @@ struct uw_sim {
     struct uw_sim_profile profile;
     struct uw_sim_score score;
     bool scored, ended;
+    bool due;                       /* a test is, when no node waits for an exchange any more */
     uint64_t step_us;               /* of a device whose step is measured */
     struct uw_world_past past;      /* when it was last saved */
     uint64_t *left_us;              /* [o->nodes] see struct uw_world_past; NULL: it begins */

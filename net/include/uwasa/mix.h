@@ -21,6 +21,7 @@
  *     slowmo   m = beta m + (s - x) / L;  x = s - mu L m                 beta 0.5   mu 1
  *     diloco   d = s - x;  m = beta m + d;  x = s - mu (d + beta m)      beta 0.9   mu 0.7
  *     kgt      z = (s - x) / L;  m += w (z_peer - z);  x = (1 - w) x + w x_peer
+ *     updates  z = (s - x) / L;  x += w L (z - z_peer)
  *
  * slowmo and diloco need the same s on all nodes: an average of nodes that were not all in the one
  * before is a plain one, and m stays; otherwise their differences would grow.
@@ -35,6 +36,9 @@
  * the optimum of all data however it is distributed, and a pair must not be committed by one side
  * only.
  *
+ * updates exchanges what the steps have changed, and no parameters: as both sides then have changed
+ * by the mean of both, models that differ stay apart.
+ *
  * Units      _n counts floats
  * Memory     vectors are the model's; none may overlap another
  * Blocking   until computed      Context  training thread
@@ -42,7 +46,8 @@
  *            "NoLoCo", 2025 (noloco), with its averages of x - s and of s combined to one of x;
  *            J. Wang et al., "SlowMo", 2020 (slowmo), whose u is T m; A. Douillard et al.,
  *            "DiLoCo", 2023 (diloco), outer Nesterov momentum; Y. Liu et al., "Decentralized
- *            gradient tracking with local steps", 2023 (kgt), whose c is m
+ *            gradient tracking with local steps", 2023 (kgt), whose c is m; J. Daily et al.,
+ *            "GossipGraD", 2018 (updates)
  */
 #ifndef UWASA_MIX_H
 #define UWASA_MIX_H
@@ -99,9 +104,10 @@ struct uw_mix_rule {
      *   weight          the partner's share; twice that share if x_peer and z_peer are the mean of
      *                   both sides
      *   z, z_peer       [n] own and the partner's mean gradient of the round
-     *   x_peer          [n] the partner's parameters when it computed z_peer */
+     *   x_peer          [n] the partner's parameters when it computed z_peer
+     *   lr_sum          L of this side */
     void (*pair)(float weight, uint32_t n, const float *z, float *x, float *m,
-                 const float *x_peer, const float *z_peer);
+                 const float *x_peer, const float *z_peer, float lr_sum);
 };
 
 /* Plain averaging: the end of a round does nothing. */
@@ -119,6 +125,9 @@ extern const struct uw_mix_rule uw_mix_diloco;
 
 /* Gradient tracking over committed pairs. */
 extern const struct uw_mix_rule uw_mix_kgt;
+
+/* The mean of both sides' updates, over committed pairs. Its velocity stays zero. */
+extern const struct uw_mix_rule uw_mix_updates;
 
 /* All of them, then NULL. */
 extern const struct uw_mix_rule *const uw_mix_rules[];
@@ -154,8 +163,8 @@ void uw_mix_after(const struct uw_mix_rule *rule, const struct uw_mix_constants 
  *   v  [2 p->size_n]  written: x, then z */
 void uw_mix_pair_vector(const struct uw_params *p, const float *s, float lr_sum, float *v);
 
-/* Call rule->pair over all parameters with the mean of both sides' vectors. s, p->x and lr_sum are
- * those of uw_mix_pair_vector.
+/* Call rule->pair over all parameters with the mean of both sides' vectors; running statistics are
+ * mixed as they are. s, p->x and lr_sum are those of uw_mix_pair_vector.
  *
  *   weight  the partner's share, the same on both sides; 0: 0.5
  *   v       [2 p->size_n] the mean

@@ -19,8 +19,9 @@
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
  *     arrays[,OPTION...]                of the program's own memory (struct uw_data_arrays)
  *
- * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
- * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
+ * IDX images are unsigned bytes (divided by 255), or big-endian whole numbers of 8, 16 or 32 bits,
+ * floats or doubles (unchanged), [N][H][W] or [N][C][H][W]; labels are whole numbers of 8, 16 or 32
+ * bits, 65536 classes at most. Without a second pair the test set has the files of the
  * training set.
  *
  * A table has one sample a line; cells between " may have breaks of lines. A line in front that has
