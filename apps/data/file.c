@@ -112,9 +112,9 @@ int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error
                         (unsigned long long)offset);
 }
 
-uint32_t uw_file_type_bytes(uint8_t type)
+uint32_t uw_file_type_bytes(enum uw_file_type type)
 {
-    switch ((enum uw_file_type)type) {
+    switch (type) {
     case UW_FILE_U8:
     case UW_FILE_I8: return 1;
     case UW_FILE_I16: return 2;

@@ -47,7 +47,7 @@ enum uw_file_type {
 };
 
 /* Bytes of a value; 0: there is no such type. */
-uint32_t uw_file_type_bytes(uint8_t type);
+uint32_t uw_file_type_bytes(enum uw_file_type type);
 
 /* Read a whole number, a label that was below `classes` when the file was opened. Returns UW_OK or
  * UW_ERR_IO (also if the file has changed since). */

@@ -35,7 +35,7 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
     }
     h->type = start[2];
     h->rank = start[3];
-    h->value_bytes = uw_file_type_bytes(h->type);
+    h->value_bytes = uw_file_type_bytes((enum uw_file_type)h->type);
     if (h->value_bytes == 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.120s: byte 2: type 0x%02x; 0x08 (unsigned bytes), 0x09, 0x0b, 0x0c "
@@ -120,7 +120,7 @@ static int open_images(struct uw_idx *d, const char *path, const char *hint, str
 static int read_labels(const struct uw_idx *d, uint32_t at, int32_t *label, uint32_t n)
 {
     uint8_t block[4u * LABELS_N];
-    uint32_t bytes = uw_file_type_bytes((uint8_t)d->label_type);
+    uint32_t bytes = uw_file_type_bytes(d->label_type);
     uint64_t from = LABELS_AT + (uint64_t)at * bytes;
     if (uw_file_read(&d->labels, from, block, (size_t)n * bytes) < 0) {
         return UW_ERR_IO;
@@ -140,7 +140,7 @@ static int read_labels(const struct uw_idx *d, uint32_t at, int32_t *label, uint
 static int check_labels(struct uw_idx *d, const struct uw_idx_labels *known, struct uw_error *err)
 {
     int32_t label[LABELS_N], largest = 0, least = INT32_MAX;
-    uint32_t bytes = uw_file_type_bytes((uint8_t)d->label_type);
+    uint32_t bytes = uw_file_type_bytes(d->label_type);
     bool open = known->classes == 0;
     int64_t first = open ? 0 : known->first;
     int64_t last = open ? (int64_t)CLASSES_MAX - 1 : first + known->classes - 1;
@@ -201,8 +201,8 @@ static int read_idx(struct uw_dataset *base, uint64_t index, float *x, uint32_t 
         return UW_ERR_INVALID;
     }
     size_t n = (size_t)base->channels * base->height * base->width;
-    uint64_t at = d->images_at + index * n * uw_file_type_bytes((uint8_t)d->type);
-    uint64_t label_at = LABELS_AT + index * uw_file_type_bytes((uint8_t)d->label_type);
+    uint64_t at = d->images_at + index * n * uw_file_type_bytes(d->type);
+    uint64_t label_at = LABELS_AT + index * uw_file_type_bytes(d->label_type);
     int rc = uw_file_read_label(&d->labels, label_at, d->label_type,
                                 base->classes + d->first_label, label);
     if (rc == UW_OK && *label < d->first_label) {
