@@ -229,14 +229,22 @@ class Raw:
                 file.write(json.dumps(row) + "\n")
 
 
+def commit():
+    """Of this checkout, for results that are kept."""
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=8"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 class Kept:
     """A CSV file of finished runs, which is kept with the source. Values are texts.
 
+    path      None: in memory only
     fields    its columns      key    those that tell one run from another"""
 
     def __init__(self, path, fields, key):
         self.path, self.fields, self.key, self.known = path, fields, key, {}
-        if os.path.exists(path):
+        if path and os.path.exists(path):
             with open(path, encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):
                     self.known[self.key_of(row)] = row
@@ -248,8 +256,10 @@ class Kept:
         return self.known.get(self.key_of(row))
 
     def add(self, row):
-        new = not os.path.exists(self.path)
         self.known[self.key_of(row)] = row
+        if not self.path:
+            return
+        new = not os.path.exists(self.path)
         with open(self.path, "a", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, self.fields, lineterminator="\n")
             if new:

@@ -4,31 +4,41 @@
 Nodes that average exactly, and nodes that wait for their pulls, do the same steps whatever an
 exchange costs. So a run is trained once, and its virtual time is computed for any time of a step.
 Only for nodes that train while they pull, the staleness depends on the time of a pull."""
+import datetime
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
-from shared import Raw, run, write_plane
+from shared import Kept, commit, run, write_plane
 
 GOSSIP, MEANWHILE, EXACT = "gossip", "gossip, nobody waits", "all-reduce"
 NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies", "1",
            "--start-spread", "0")
+KEY = ("work", "exchange", "period", "nodes", "batch", "skew", "seed", "step_seconds", "length",
+       "steps")
+FIELDS = (*KEY, "accuracy", "worst", "bytes_a_node", "seconds", "date", "commit", "machine")
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is trained, how long, and the accuracy for the reported times."""
+    """What is trained, how long, and the accuracy for the reported times.
+
+    batch     of each of 16 nodes        lr    constant; no momentum
+    samples   of the training data, an epoch"""
     name: str
     model: str                  # a built-in one, or a JSON file's text
     data: str
     batch: int
     lr: float
     model_bytes: int
-    steps: int
+    steps: int                  # of every node, with this batch on 16 nodes
     target: float
+    samples: int = 60000
+    thorough: bool = False      # test with all images, and all nodes
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,13 @@ class Run:
     skew: str = "even"
     seed: int = 1
     step_seconds: float = 0.01      # used for MEANWHILE only
+    batch: int = 0                  # 0: the work's
 
 
 @dataclass(frozen=True)
 class Test:
-    """A test after so many steps of every node. Accuracy: all-reduce, that of the model after the
-    following average; gossip, the mean over the nodes' own models."""
+    """A test after so many steps of every node, and the exchange that follows them: the mean over
+    the nodes' own models, which after an average are one."""
     steps: int
     accuracy: float
     bytes_a_node: float
@@ -57,16 +68,11 @@ def flags_of(exchange):
     return ["--exchange", "gossip"] + (["--pull-waits"] if exchange == GOSSIP else [])
 
 
-def raw_runs(path):
-    """The key of a run, without its length."""
-    return Raw(path, lambda row: json.dumps([row["run"], row["work"]], sort_keys=True))
-
-
 class Series:
-    """Runs of one work; runs in `raw` are not trained again."""
+    """Runs of one work; runs that are kept are not trained again."""
 
-    def __init__(self, program, work, folder, raw, threads):
-        self.program, self.work, self.threads, self.raw = program, work, threads, raw
+    def __init__(self, program, work, folder, kept, threads):
+        self.program, self.work, self.threads, self.kept = program, work, threads, kept
         self.plane = write_plane(folder, 8)
         self.model = work.model
         if work.model.startswith("{"):
@@ -86,44 +92,66 @@ class Series:
             self.costs[exchange, nodes] = (done["virtual_seconds"] - 2) / 2
         return self.costs[exchange, nodes]
 
+    def lengths(self, r):
+        """Steps of a run that sees as many samples as 16 nodes with the work's batch do, and steps
+        between two tests: a multiple of T, and about an epoch, or 25."""
+        w = self.work
+        steps = w.steps * 16 * w.batch // (r.nodes * r.batch)
+        about = w.samples // (r.nodes * r.batch) if w.thorough else 25
+        look = max(1, round(about / r.period)) * r.period
+        return max(look, steps // look * look), look
+
     def command(self, r):
         w = self.work
-        look = -(-25 // r.period) * r.period
-        steps = w.steps // look * look
+        steps, look = self.lengths(r)
         words = [self.program, "sim", *flags_of(r.exchange), *NETWORK, "--network", "formula",
-                 "--model", self.model, "--data", w.data, "--batch", w.batch, "--lr", w.lr,
+                 "--model", self.model, "--data", w.data, "--batch", r.batch, "--lr", w.lr,
                  "--model-bytes", w.model_bytes, "--nodes", r.nodes, "--period", r.period,
                  "--skew", r.skew, "--seed", r.seed, "--momentum-rule", "none", "--step-seconds",
-                 r.step_seconds, "--steps", steps + 1, "--eval-steps", look, "--eval-nodes", 8,
-                 "--eval-samples", 1000, "--consensus-rounds", 0, "--eval-epochs", 0, "--json", "-"]
+                 r.step_seconds, "--steps", steps + 1, "--eval-steps", look, "--eval-mixed",
+                 "--consensus-rounds", 0, "--eval-epochs", 0, "--json", "-"]
+        words += ["--eval-samples", 0] if w.thorough else ["--eval-nodes", 8]
         words += ["--threads", self.threads] if self.threads else []
         return [str(word) for word in words], look, steps
 
+    def row(self, r, steps):
+        step = r.step_seconds if r.exchange == MEANWHILE else ""
+        return {"work": self.work.name, "exchange": r.exchange, "period": r.period,
+                "nodes": r.nodes, "batch": r.batch, "skew": r.skew, "seed": r.seed,
+                "step_seconds": step, "length": steps}
+
     def tests(self, r):
-        """A known longer run is used as well."""
-        row = {"run": asdict(r), "work": {**asdict(self.work), "target": None, "steps": None}}
-        known = self.raw.get(row)
-        if known is None or known["steps"] < self.work.steps:
-            known = {**row, "steps": self.work.steps, "tests": self.train(r)}
-            self.raw.add(known)
-        return [Test(**test) for test in known["tests"] if test["steps"] <= self.work.steps]
+        """Of a kept run, or of a new one, which is kept when it is whole."""
+        r = replace(r, batch=r.batch or self.work.batch)
+        steps, look = self.lengths(r)
+        marks = range(look, steps + 1, look)
+        known = [self.kept.get({**self.row(r, steps), "steps": at}) for at in marks]
+        if None in known:
+            for row in self.train(r):
+                self.kept.add(row)
+            known = [self.kept.get({**self.row(r, steps), "steps": at}) for at in marks]
+        return [Test(int(t["steps"]), float(t["accuracy"]), float(t["bytes_a_node"]),
+                     float(t["seconds"])) for t in known]
 
     def train(self, r):
-        """Stop after the last needed test: a run's own last test would use all images."""
+        """Stop after the last needed test: a run's own last test would come later."""
         command, look, steps = self.command(r)
-        key = "mean_model_accuracy" if r.exchange == EXACT else "test_accuracy"
-        tests = []
+        rows = []
         with tempfile.TemporaryFile("w+") as err, subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=err, text=True) as process:
             for line in process.stdout:
                 event = json.loads(line)
                 if event["event"] == "eval" and event["steps"] % look == 0:
-                    tests.append({"steps": event["steps"], "accuracy": event[key],
-                                  "bytes_a_node": event["bytes_sent"] / r.nodes,
-                                  "seconds": event["virtual_seconds"]})
+                    rows.append({**self.row(r, steps), "steps": event["steps"],
+                                 "accuracy": f"{event['test_accuracy']:.5f}",
+                                 "worst": f"{event['worst_accuracy']:.5f}",
+                                 "bytes_a_node": f"{event['bytes_sent'] / r.nodes:.0f}",
+                                 "seconds": f"{event['virtual_seconds']:.6f}",
+                                 "date": datetime.date.today().isoformat(), "commit": commit(),
+                                 "machine": platform.machine()})
                 if event["event"] == "eval" and event["steps"] >= steps:
                     process.terminate()
-                    return tests
+                    return rows
             process.wait()
             err.seek(0)
             sys.exit(f"{' '.join(command)}\n{err.read()}")
@@ -134,18 +162,17 @@ class Curve:
 
     def __init__(self, series, r, step_seconds):
         sort = "" if r.skew == "even" else f", {r.skew}"
-        self.run, self.label = r, f"{r.exchange}, T = {r.period}{sort}"
+        batch = f", batch {r.batch}" if r.batch else ""
+        self.run, self.label = r, f"{r.exchange}, T = {r.period}{batch}{sort}"
         cost = series.exchange_seconds(r.exchange, r.nodes)
         self.tests = series.tests(r)
         self.seconds = [self.seconds_of(test, step_seconds, cost) for test in self.tests]
         self.target = series.work.target
 
     def seconds_of(self, test, step_seconds, cost):
-        """A test after T steps is before the pull, but after the average that it belongs to."""
         if self.run.exchange == MEANWHILE:
             return test.seconds
-        rounds = (test.steps - (self.run.exchange == GOSSIP)) // self.run.period
-        return test.steps * step_seconds + rounds * cost
+        return test.steps * step_seconds + test.steps // self.run.period * cost
 
     def reached(self):
         """(seconds, steps, bytes of a node) to the target, interpolated linearly between the last
@@ -196,5 +223,5 @@ def write_events(path, curves, work):
             for i, (seconds, test) in enumerate(zip(c.seconds, c.tests)):
                 print(json.dumps({"event": "done" if i + 1 == len(c.tests) else "eval",
                                   "virtual_seconds": seconds, "test_accuracy": test.accuracy,
-                                  "epochs": test.steps * work.batch * nodes,
+                                  "epochs": test.steps * (c.run.batch or work.batch) * nodes,
                                   "bytes_sent": test.bytes_a_node * nodes}), file=file)
