@@ -149,6 +149,9 @@ int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *
     if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
         return UW_NODE_FAULT(fault, members_max, "needs 2 to 4096");
     }
+    if (c->gossip != UW_GOSSIP_PULL) {
+        return UW_NODE_FAULT(fault, gossip, "must be to pull: the others are simulated only");
+    }
     return set_up_parts(c, fault, NULL, NULL);
 }
 

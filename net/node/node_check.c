@@ -38,6 +38,9 @@ static int check_averages(const struct uw_node_config *c, struct uw_node_fault *
     if (c->schedule != NULL && (c->mode == UW_NODE_ALLREDUCE || c->mode == UW_NODE_BROADCAST)) {
         return UW_NODE_FAULT(fault, schedule, "is not for allreduce or broadcast");
     }
+    if (c->schedule == &uw_peer_schedule_graph && (c->graph == NULL || c->graph->edges_n == 0)) {
+        return UW_NODE_FAULT(fault, graph, "is needed by its schedule");
+    }
     bool many = c->pulls_n > 1u;
     if (many && (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || c->period_share > 0.0f)) {
         return UW_NODE_FAULT(fault, pulls_n,

@@ -54,6 +54,11 @@ static const struct wrong {
     {{OUGHT, .algorithm = &doubling, .mode = UW_NODE_ALLREDUCE, .gradients = &gradients},
      FIELD(algorithm), false, true},
     {{OUGHT, .code = true}, FIELD(code), false, true},
+    {{OUGHT, .schedule = &uw_peer_schedule_graph}, FIELD(graph), false, true},
+    {{OUGHT, .pulls_n = 2, .mode = UW_NODE_ALLREDUCE}, FIELD(pulls_n), false, true},
+    {{OUGHT, .pulls_n = 2, .rule = &uw_mix_kgt}, FIELD(pulls_n), false, true},
+    {{OUGHT, .gossip = UW_GOSSIP_PUSH}, FIELD(gossip), false, false},
+    {{OUGHT, .ranks_max = 257, .mode = UW_NODE_ALLREDUCE}, FIELD(ranks_max), false, false},
 };
 
 static void test_check_names_the_field_and_needs_no_memory(void **state)

@@ -69,6 +69,7 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
     const char *sentence;
     const char *flag = uw_exchange_wrong(&o->exchange, &sentence);
     uw_exchange_fill(&o->exchange, &c);
+    c.gossip = UW_GOSSIP_PULL;          /* see check_exchange */
     if (flag == NULL && uw_node_check(&c, &fault) < 0) {
         flag = fault.name;
         sentence = fault.sentence;

@@ -91,7 +91,8 @@ struct uw_node_config {
     const struct uw_node_parts *parts;      /* linked into the program; NULL: none, enough for
                                        gossip */
     enum uw_node_mode mode;
-    enum uw_gossip_kind gossip;     /* of mode gossip */
+    enum uw_gossip_kind gossip;     /* of mode gossip; a node only pulls, uwasa/sim_world.h has the
+                                       others */
     const char *cell;               /* name of the cell, at most 31 bytes; NULL or "": a cell of its
                                        own, or in mode auto the nodes nearby */
     uint32_t head_weight;           /* the node with the highest becomes head of the cell: mains
