@@ -18,8 +18,8 @@ from shared import Kept, commit, run, write_plane
 GOSSIP, MEANWHILE, EXACT = "gossip", "gossip, nobody waits", "all-reduce"
 NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies", "1",
            "--start-spread", "0")
-KEY = ("work", "exchange", "period", "nodes", "batch", "skew", "seed", "step_seconds", "length",
-       "steps")
+KEY = ("work", "data", "exchange", "period", "nodes", "batch", "skew", "seed", "step_seconds",
+       "length", "steps")
 FIELDS = (*KEY, "accuracy", "worst", "bytes_a_node", "seconds", "date", "commit", "machine")
 
 
@@ -116,7 +116,8 @@ class Series:
 
     def row(self, r, steps):
         step = r.step_seconds if r.exchange == MEANWHILE else ""
-        return {"work": self.work.name, "exchange": r.exchange, "period": r.period,
+        return {"work": self.work.name, "data": self.work.data.partition(":")[0],
+                "exchange": r.exchange, "period": r.period,
                 "nodes": r.nodes, "batch": r.batch, "skew": r.skew, "seed": r.seed,
                 "step_seconds": step, "length": steps}
 
@@ -136,19 +137,19 @@ class Series:
     def train(self, r):
         """Stop after the last needed test: a run's own last test would come later."""
         command, look, steps = self.command(r)
+        of = {"date": datetime.date.today().isoformat(), "commit": commit(),
+              "machine": platform.machine()}
         rows = []
         with tempfile.TemporaryFile("w+") as err, subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=err, text=True) as process:
             for line in process.stdout:
                 event = json.loads(line)
                 if event["event"] == "eval" and event["steps"] % look == 0:
-                    rows.append({**self.row(r, steps), "steps": event["steps"],
+                    rows.append({**self.row(r, steps), **of, "steps": event["steps"],
                                  "accuracy": f"{event['test_accuracy']:.5f}",
                                  "worst": f"{event['worst_accuracy']:.5f}",
                                  "bytes_a_node": f"{event['bytes_sent'] / r.nodes:.0f}",
-                                 "seconds": f"{event['virtual_seconds']:.6f}",
-                                 "date": datetime.date.today().isoformat(), "commit": commit(),
-                                 "machine": platform.machine()})
+                                 "seconds": f"{event['virtual_seconds']:.6f}"})
                 if event["event"] == "eval" and event["steps"] >= steps:
                     process.terminate()
                     return rows
