@@ -135,31 +135,52 @@ static uint64_t bits_at(const uint8_t *b, uint32_t bytes)
     return bits;
 }
 
+static int32_t whole_at(const uint8_t *b, enum uw_file_type type)
+{
+    uint32_t bits = (uint32_t)bits_at(b, uw_file_type_bytes(type));
+    return type == UW_FILE_I8    ? (int8_t)bits
+           : type == UW_FILE_I16 ? (int16_t)bits
+                                 : (int32_t)bits;
+}
+
 static float value_at(const uint8_t *b, enum uw_file_type type)
 {
     uint64_t bits = bits_at(b, uw_file_type_bytes(type));
     uint32_t half = (uint32_t)bits;
     double wide;
     float x;
-    switch (type) {
-    case UW_FILE_U8: return (float)half / 255.0f;
-    case UW_FILE_I8: return (float)(int8_t)half;
-    case UW_FILE_I16: return (float)(int16_t)half;
-    case UW_FILE_I32: return (float)(int32_t)half;
-    case UW_FILE_F64: memcpy(&wide, &bits, sizeof wide); return (float)wide;
-    case UW_FILE_F32:
-    default: memcpy(&x, &half, sizeof x); return x;
+    if (type == UW_FILE_F64) {
+        memcpy(&wide, &bits, sizeof wide);
+        return (float)wide;
     }
+    memcpy(&x, &half, sizeof x);
+    return type == UW_FILE_F32 ? x : (float)whole_at(b, type);
+}
+
+int uw_file_read_wholes(const struct uw_file *f, uint64_t offset, enum uw_file_type type,
+                        int32_t *x, size_t n)
+{
+    uint8_t block[BLOCK_BYTES];
+    size_t bytes = uw_file_type_bytes(type);
+    for (size_t done = 0, part; done < n; done += part) {
+        part = n - done < BLOCK_BYTES / bytes ? n - done : BLOCK_BYTES / bytes;
+        int rc = uw_file_read(f, offset + done * bytes, block, part * bytes);
+        if (rc < 0) {
+            return rc;
+        }
+        for (size_t i = 0; i < part; i++) {
+            x[done + i] = whole_at(&block[bytes * i], type);
+        }
+    }
+    return UW_OK;
 }
 
 int uw_file_read_label(const struct uw_file *f, uint64_t offset, enum uw_file_type type,
                        uint32_t classes, uint32_t *label)
 {
-    uint8_t block[8];
-    uint32_t bytes = uw_file_type_bytes(type);
-    int rc = uw_file_read(f, offset, block, bytes);
-    uint64_t value = rc < 0 ? 0 : bits_at(block, bytes);    /* a negative one is large */
-    if (rc < 0 || value >= classes) {
+    int32_t value = -1;
+    if (uw_file_read_wholes(f, offset, type, &value, 1) < 0 || value < 0 ||
+        (uint32_t)value >= classes) {
         return UW_ERR_IO;
     }
     *label = (uint32_t)value;

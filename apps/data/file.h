@@ -49,6 +49,10 @@ enum uw_file_type {
 /* Bytes of a value; 0: there is no such type. */
 uint32_t uw_file_type_bytes(enum uw_file_type type);
 
+/* Read n whole numbers, of a type that has no floats. Returns UW_OK or UW_ERR_IO. */
+int uw_file_read_wholes(const struct uw_file *f, uint64_t offset, enum uw_file_type type,
+                        int32_t *x, size_t n);
+
 /* Read a whole number, a label that was below `classes` when the file was opened. Returns UW_OK or
  * UW_ERR_IO (also if the file has changed since). */
 int uw_file_read_label(const struct uw_file *f, uint64_t offset, enum uw_file_type type,

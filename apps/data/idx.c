@@ -116,27 +116,6 @@ static int open_images(struct uw_idx *d, const char *path, const char *hint, str
     return rc;
 }
 
-/* Read n labels from the one at `at` on, with the sign of their type. */
-static int read_labels(const struct uw_idx *d, uint32_t at, int32_t *label, uint32_t n)
-{
-    uint8_t block[4u * LABELS_N];
-    uint32_t bytes = uw_file_type_bytes(d->label_type);
-    uint64_t from = LABELS_AT + (uint64_t)at * bytes;
-    if (uw_file_read(&d->labels, from, block, (size_t)n * bytes) < 0) {
-        return UW_ERR_IO;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const uint8_t *b = &block[i * bytes];
-        label[i] = d->label_type == UW_FILE_U8    ? b[0]
-                   : d->label_type == UW_FILE_I8  ? (int8_t)b[0]
-                   : d->label_type == UW_FILE_I16 ? (int16_t)(b[0] << 8 | b[1])
-                                                  : (int32_t)((uint32_t)b[0] << 24 |
-                                                              (uint32_t)b[1] << 16 |
-                                                              (uint32_t)b[2] << 8 | b[3]);
-    }
-    return UW_OK;
-}
-
 static int check_labels(struct uw_idx *d, const struct uw_idx_labels *known, struct uw_error *err)
 {
     int32_t label[LABELS_N], largest = 0, least = INT32_MAX;
@@ -147,15 +126,16 @@ static int check_labels(struct uw_idx *d, const struct uw_idx_labels *known, str
     for (uint32_t at = 0; at < d->base.samples_n; at += LABELS_N) {
         uint32_t left = d->base.samples_n - at;
         uint32_t part = left < LABELS_N ? left : LABELS_N;
-        if (read_labels(d, at, label, part) < 0) {
-            return uw_file_read_error(&d->labels, LABELS_AT + (uint64_t)at * bytes, err);
+        uint64_t from = LABELS_AT + (uint64_t)at * bytes;
+        if (uw_file_read_wholes(&d->labels, from, d->label_type, label, part) < 0) {
+            return uw_file_read_error(&d->labels, from, err);
         }
         for (uint32_t i = 0; i < part; i++) {
             if (label[i] < first || label[i] > last) {
                 return uw_error_set(err, UW_ERR_CORRUPT,
                                     "%.140s: byte %llu: label %ld; %lld .. %lld are allowed",
                                     d->labels.path,
-                                    (unsigned long long)(LABELS_AT + ((uint64_t)at + i) * bytes),
+                                    (unsigned long long)(from + (uint64_t)i * bytes),
                                     (long)label[i], (long long)first, (long long)last);
             }
             largest = label[i] > largest ? label[i] : largest;

@@ -181,53 +181,22 @@ static struct uw_peer_choice neighbour_of(const struct uw_peer_view *v, neighbou
     return n != 0 ? choose(v, next, metropolis(n, neighbours(v->n, next, theirs))) : nobody;
 }
 
-static struct uw_peer_choice ring_pick(const struct uw_peer_view *v, struct uw_rng *rng)
-{
-    (void)rng;
-    return neighbour_of(v, ring_of);
-}
-
-static uint32_t ring_degree(const struct uw_peer_view *v)
-{
-    uint32_t at[NEIGHBOURS_MOST];
-    return ring_of(v->n, v->self, at);
-}
-
-static struct uw_peer_choice chain_pick(const struct uw_peer_view *v, struct uw_rng *rng)
-{
-    (void)rng;
-    return neighbour_of(v, chain_of);
-}
-
-static uint32_t chain_degree(const struct uw_peer_view *v)
-{
-    uint32_t at[NEIGHBOURS_MOST];
-    return chain_of(v->n, v->self, at);
-}
-
-static struct uw_peer_choice torus_pick(const struct uw_peer_view *v, struct uw_rng *rng)
-{
-    (void)rng;
-    return neighbour_of(v, torus_of);
-}
-
-static uint32_t torus_degree(const struct uw_peer_view *v)
-{
-    uint32_t at[NEIGHBOURS_MOST];
-    return torus_of(v->n, v->self, at);
-}
-
-static struct uw_peer_choice tree_pick(const struct uw_peer_view *v, struct uw_rng *rng)
-{
-    (void)rng;
-    return neighbour_of(v, tree_of);
-}
-
-static uint32_t tree_degree(const struct uw_peer_view *v)
-{
-    uint32_t at[NEIGHBOURS_MOST];
-    return tree_of(v->n, v->self, at);
-}
+/* The functions of a schedule whose neighbours are given. */
+#define OF_NEIGHBOURS(name)                                                                        \
+    static struct uw_peer_choice name##_pick(const struct uw_peer_view *v, struct uw_rng *rng)     \
+    {                                                                                              \
+        (void)rng;                                                                                 \
+        return neighbour_of(v, name##_of);                                                         \
+    }                                                                                              \
+    static uint32_t name##_degree(const struct uw_peer_view *v)                                    \
+    {                                                                                              \
+        uint32_t at[NEIGHBOURS_MOST];                                                              \
+        return name##_of(v->n, v->self, at);                                                       \
+    }
+OF_NEIGHBOURS(ring)
+OF_NEIGHBOURS(chain)
+OF_NEIGHBOURS(torus)
+OF_NEIGHBOURS(tree)
 
 /* The number of a member's edges; edge: the k-th of them, if there are more than k. */
 static uint32_t edges_of(const struct uw_peer_graph *g, uint32_t id, uint32_t k,

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_BYTES 256
-
+#define LINE_BYTES 256          /* of a graph */
 #define SHARE 0.1               /* by default, with a period that adapts */
 
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own)
@@ -30,7 +29,7 @@ void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own)
 static int parse_edge(char *line, struct uw_peer_edge *e)
 {
     const char *word[4] = {NULL};
-    char *at = line, *end = NULL;
+    char *at, *end = NULL;
     uint32_t n = 0;
     line[strcspn(line, "#\n")] = '\0';
     for (char *w = strtok_r(line, " \t\r", &at); w != NULL && n < 4u;
