@@ -123,6 +123,9 @@ struct uw_args_spec {
     uint32_t positional_max;
 };
 
+/* Print the help of a command. */
+void uw_args_help(const struct uw_args_spec *spec);
+
 /* Write the values that a row allows to text, "needs a whole number, 1 or more";
  * truncated to fit. */
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
